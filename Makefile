@@ -1,0 +1,54 @@
+# Every target does its own set-up, from nothing but Python 3.11+, make and git.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.synced
+BENCH := $(VENV)/.synced-bench
+SYNC  := UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet
+OUT   := out/wiffle
+
+# The first interpreter that is new enough; a python3 that is too old does not hide a newer one beside it.
+NEW_ENOUGH := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHONS    := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
+
+.DEFAULT_GOAL := help
+.PHONY: help wiffle test bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+wiffle: $(READY) ## calibrate the wiffle balls: a table here, a figure on disk
+	@$(BIN)/l2calib calibrate wiffle --method gb-l2 --method koh --out $(OUT)
+	@echo "The figure is $(OUT)/calibration.png (and .svg)."
+
+test: $(READY) ## style, types, layers and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2
+
+bench: $(BENCH) ## speed against MCMC, as a table of ratios
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what make has made
+	rm -rf $(VENV) out
+
+$(BIN)/uv:
+	@for python in $(PYTHONS); do \
+	  if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "l2calib needs Python 3.11 or newer with its venv module: none was found on the PATH (name one with make PYTHON=...)." >&2; \
+	  exit 1; \
+	fi; \
+	$$found -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(READY): $(BIN)/uv uv.lock pyproject.toml
+	@$(SYNC)
+	@touch $@
+
+$(BENCH): $(READY)
+	@$(SYNC) --group bench
+	@touch $@
