@@ -1,0 +1,75 @@
+"""Priors written as text."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+from l2calib import prior as catalogue
+from l2calib.errors import PriorError, SpecError, suggest
+from l2calib.expression import compile_expression
+
+if TYPE_CHECKING:
+    from l2calib.prior import Distribution
+
+_PRIORS: dict[str, type[Distribution]] = {
+    "uniform": catalogue.Uniform,
+    "normal": catalogue.Normal,
+    "truncated_normal": catalogue.TruncatedNormal,
+    "lognormal": catalogue.LogNormal,
+    "gamma": catalogue.Gamma,
+    "beta": catalogue.Beta,
+    "half_normal": catalogue.HalfNormal,
+}
+
+
+def parse_prior(parameter: str, text: str) -> Distribution:
+    """Read a prior such as ``uniform(0, 20)``, ``half-normal(2)`` or ``normal(mean=0, sd=log(2))``."""
+    whole = re.fullmatch(r"\s*([A-Za-z][\w -]*?)\s*\((.*)\)\s*", text, re.DOTALL)
+    if whole is None:
+        raise PriorError(f"the prior of '{parameter}' is {text!r:.80}; write it like 'uniform(0, 20)'.")
+    name, arguments = whole.groups()
+    plain = {_squeezed(known): known for known in _PRIORS}
+    if _squeezed(name) not in plain:
+        raise PriorError(
+            f"the prior of '{parameter}' names '{name}'{suggest(name, _PRIORS)}; the priors are {', '.join(_PRIORS)}."
+        )
+    kind = _PRIORS[plain[_squeezed(name)]]
+    signature = inspect.signature(kind)
+    try:
+        bound = signature.bind(*_positional(arguments), **_by_name(arguments))
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, SpecError):
+        wanted = f"{plain[_squeezed(name)]}({', '.join(signature.parameters)})"
+        raise PriorError(
+            f"the prior of '{parameter}' is {text!r:.80}; what can be read is {wanted}, each a number."
+        ) from None
+    try:
+        return kind(*bound.args, **bound.kwargs)
+    except PriorError as error:
+        raise PriorError(f"the prior of '{parameter}' is {text!r:.80}: {error}") from None
+
+
+def _call(arguments: str) -> ast.Call:
+    call = ast.parse(f"f({arguments})", mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise TypeError(arguments)
+    return call
+
+
+def _positional(arguments: str) -> list[float]:
+    return [_constant(argument) for argument in _call(arguments).args]
+
+
+def _by_name(arguments: str) -> dict[str, float]:
+    return {str(keyword.arg): _constant(keyword.value) for keyword in _call(arguments).keywords}
+
+
+def _constant(node: ast.expr) -> float:
+    text = ast.unparse(node)
+    return float(text) if text in {"inf", "-inf"} else float(compile_expression(text, ())())
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
