@@ -23,7 +23,7 @@ def load_problem(spec: str | Path) -> Problem:
     tables = read_spec(path)
     inputs = {name: (low, high) for name, (low, high) in tables.data.inputs.items()}
     prior = {name: parse_prior(name, text) for name, text in tables.prior.items()}
-    data = read_columns(path.parent / tables.data.file, (*inputs, tables.data.response))
+    data = read_columns(path.parent / tables.data.file)
     if tables.model.expression is not None:
         model = compile_expression(tables.model.expression, (*inputs, *prior))
     else:

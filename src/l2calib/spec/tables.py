@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,7 +49,7 @@ _KEYS: dict[tuple[str, ...], type[_Table]] = {(): Spec, ("data",): DataTable, ("
 
 def examples() -> dict[str, Path]:
     """Return the packaged examples: name to spec file."""
-    folder = Path(str(resources.files("l2calib"))) / "examples"
+    folder = Path(__file__).parents[1] / "examples"
     return {path.parent.name: path for path in sorted(folder.glob("*/spec.toml"))}
 
 

@@ -1,0 +1,160 @@
+"""The command line: parse, call, print.
+
+Only typer is imported to show the help; everything else waits until it is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from l2calib.errors import InputError, L2CalibError, MethodError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from l2calib.calibration import Calibration
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+_Spec = Annotated[str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")]
+_Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="nlm, koh, projected, gb-l2, gb-ols, gb-l2-boot or gb-ols-boot; may be given more than once.",
+        show_default="gb-l2",
+    ),
+]
+_Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The source of all randomness.", min=0)]
+_Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Write results.json, a NetCDF file per method and figures here."),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def main() -> None:
+    """Run the command line, and leave with its exit status."""
+    try:
+        status = app(prog_name="l2calib", standalone_mode=False)
+    except typer.TyperException as error:
+        _say(f"{error.format_message().rstrip('.')}; see 'l2calib --help'.")
+        status = BAD_INPUT
+    sys.exit(status)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"l2calib {version('l2calib')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Bayesian calibration of computer models, aimed at the L2 target."""
+
+
+@app.command()
+def calibrate(spec: _Spec, method: _Methods = None, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
+    """Calibrate the model of SPEC by one method or several."""
+    _answer(spec, method or ["gb-l2"], seed, out, json)
+
+
+@app.command()
+def compare(spec: _Spec, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
+    """Calibrate it by every method of the paper, side by side."""
+    _answer(spec, None, seed, out, json)
+
+
+def _answer(spec: str, methods: list[str] | None, seed: int, out: Path | None, json: bool) -> None:
+    with _failures_as_sentences():
+        # What a model prints while it runs is not part of the answer.
+        with contextlib.redirect_stdout(sys.stderr):
+            results = _calibrate(spec, methods, seed, out)
+        from l2calib.cli.output import as_json, table
+
+        text = as_json(spec, seed, results)
+        if out is not None:
+            from l2calib.cli.files import write
+
+            write(out, text, results)
+    for result in results:
+        for sentence in result.status.sentences():
+            _say(f"note on {result.method}: {sentence}")
+    if json:
+        typer.echo(text)
+    else:
+        from rich.console import Console
+
+        console = Console()
+        # A pipe has no width; a table cut to a guess would lose digits.
+        console.print(table(results), width=None if console.is_terminal else 160)
+
+
+def _calibrate(spec: str, methods: list[str] | None, seed: int, out: Path | None) -> list[Calibration]:
+    from l2calib.calibration import calibrate
+    from l2calib.cli.files import check_writable
+    from l2calib.methods import METHODS
+    from l2calib.spec import load_problem
+
+    names = list(METHODS)[:7] if methods is None else list(dict.fromkeys(methods))
+    for name in names:
+        if name not in METHODS:
+            raise MethodError(
+                f"there is no method '{name}'{suggest(name, METHODS)}; the methods are {', '.join(METHODS)}."
+            )
+    problem = load_problem(spec)
+    if out is not None:
+        check_writable(out)
+    results = []
+    with _progress() as show:
+        for name in names:
+            show(f"calibrating by {name} ({len(results) + 1} of {len(names)})")
+            results.append(calibrate(problem, method=name, seed=seed))
+    return results
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal, silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+@contextlib.contextmanager
+def _failures_as_sentences() -> Iterator[None]:
+    try:
+        yield
+    except L2CalibError as error:
+        _say(str(error))
+        raise typer.Exit(BAD_INPUT if isinstance(error, InputError) else FAILED) from None
+    except KeyboardInterrupt:
+        _say("interrupted before it was done; nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:  # the last line of defence: no user is shown a traceback unasked
+        if os.environ.get("L2CALIB_TRACEBACK"):
+            raise
+        _say(f"failed unexpectedly with {type(error).__name__}: {error}; set L2CALIB_TRACEBACK=1 to see where.")
+        raise typer.Exit(FAILED) from None
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"l2calib: {' '.join(sentence.split())}", err=True)

@@ -1,0 +1,44 @@
+"""Results as files: each whole or not there, and none before all are ready."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from l2calib.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from l2calib.calibration import Calibration
+
+
+def check_writable(folder: Path) -> None:
+    """Raise SpecError now, not after the work, if results cannot be put into `folder`."""
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise SpecError(f"the results cannot go into '{folder}' because '{nearest}' is a file; name another folder.")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise SpecError(
+            f"the results cannot go into '{folder}' because '{nearest}' is not writable; name another folder."
+        )
+
+
+def write(folder: Path, json: str, results: Sequence[Calibration]) -> list[Path]:
+    """Write results.json, a NetCDF file per method and the figure, and return their paths."""
+    from l2calib.plots import plot_calibration, save_figure
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".l2calib-", dir=folder) as name:
+            staging = Path(name)
+            (staging / "results.json").write_text(json + "\n", encoding="utf-8")
+            for result in results:
+                result.save(staging / f"{result.method}.nc")
+            save_figure(plot_calibration(results), staging / "calibration")
+            ready = sorted(staging.iterdir())
+            return [path.replace(folder / path.name) for path in ready]
+    except OSError as error:
+        raise SpecError(f"the results cannot be written into '{folder}': {error.strerror or error}.") from None

@@ -1,0 +1,161 @@
+"""Pictures of results, as matplotlib axes.
+
+No global state: without `ax` every function draws on a figure of its own, which the axes carry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from l2calib.calibration import Calibration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    Results = Calibration | Iterable[Calibration]
+
+_INK = "#333333"
+_PALE = "#999999"
+_SHOWN_MASS = 0.998
+_PER_ROW = 3
+
+
+class _Style(NamedTuple):
+    label: str
+    colour: str  # the Okabe-Ito palette: told apart by colour-blind readers too
+    dashes: tuple[float, ...]
+
+
+_STYLES = {
+    "gb-l2": _Style("general Bayes, $L^2$", "#0072B2", ()),
+    "koh": _Style("modified Kennedy-O'Hagan", "#D55E00", (5, 2)),
+    "nlm": _Style("non-linear regression", "#000000", (1, 1.2)),
+    "projected": _Style("projected $L^2$", "#009E73", (6, 1.5, 1, 1.5)),
+    "gb-ols": _Style("general Bayes, OLS", "#E69F00", (8, 2)),
+    "gb-l2-boot": _Style("general Bayes, $L^2$, bootstrap", "#56B4E9", (3, 1.5)),
+    "gb-ols-boot": _Style("general Bayes, OLS, bootstrap", "#CC79A7", (4, 1, 1, 1, 1, 1)),
+}
+
+
+def plot_fit(results: Results, ax: Axes | None = None) -> Axes:
+    """Draw the data with the model at each posterior mean; with several inputs, fitted against observed."""
+    shown = _several(results)
+    ax = _axes(ax)
+    if len(shown[0].problem.input_names) == 1:
+        _fit_over_input(shown, ax)
+    else:
+        _fit_against_response(shown, ax)
+    ax.legend(frameon=False, loc="upper left", handlelength=3)
+    return ax
+
+
+def plot_marginal(results: Results, parameter: str, ax: Axes | None = None) -> Axes:
+    """Draw the marginal posterior density of a parameter by each method, and its prior as a thin line."""
+    shown = _several(results)
+    ax = _axes(ax)
+    ranges, peak = [], 0.0
+    for result, style in zip(shown, _styles(shown), strict=True):
+        grid, density = result.marginal(parameter)
+        ax.plot(grid, density, label=style.label, **_line(style))
+        ranges.append(_bulk(grid, density))
+        peak = max(peak, float(density.max()))
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    _prior(shown[0], parameter, low, high, ax)
+    ax.set(xlim=(low, high), ylim=(0, 1.06 * peak), xlabel=parameter, ylabel="density", yticks=[])
+    _bare(ax)
+    return ax
+
+
+def plot_calibration(results: Results) -> Figure:
+    """Draw the data with the fitted curves, and below them the marginal density of each parameter."""
+    shown = _several(results)
+    parameters = shown[0].problem.parameter_names
+    columns = min(len(parameters), _PER_ROW)
+    rows = -(-len(parameters) // columns)
+    figure = Figure(figsize=(7.2, 3.4 + 2.5 * rows), layout="constrained")
+    grid = figure.add_gridspec(1 + rows, columns, height_ratios=[3.4] + [2.4] * rows)
+    panels = [plot_fit(shown, figure.add_subplot(grid[0, :]))]
+    for position, parameter in enumerate(parameters):
+        row, column = divmod(position, columns)
+        panels.append(plot_marginal(shown, parameter, figure.add_subplot(grid[1 + row, column])))
+    for letter, panel in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
+        panel.set_title(f"({letter})", loc="left", fontsize="medium", color=_INK)
+    return figure
+
+
+def save_figure(figure: Figure, stem: Path) -> None:
+    """Write stem.png and stem.svg; the same figure gives the same bytes."""
+    figure.savefig(stem.with_suffix(".png"), dpi=200)
+    with mpl.rc_context({"svg.hashsalt": "l2calib"}):
+        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+
+
+def _fit_over_input(shown: Sequence[Calibration], ax: Axes) -> None:
+    problem = shown[0].problem
+    (name,) = problem.input_names
+    x = np.linspace(*problem.inputs[name], 300)
+    ax.plot(problem.x[:, 0], problem.y, "o", ms=4, mfc="none", mec=_PALE, label="observed")
+    for result, style in zip(shown, _styles(shown), strict=True):
+        ax.plot(x, problem.predict_model(_mean(result), {name: x}), label=style.label, **_line(style))
+    ax.set(xlabel=name, ylabel=problem.response)
+    ax.margins(x=0.01)
+    _bare(ax)
+
+
+def _fit_against_response(shown: Sequence[Calibration], ax: Axes) -> None:
+    problem = shown[0].problem
+    columns = dict(zip(problem.input_names, problem.x.T, strict=True))
+    ax.axline((float(problem.y.mean()),) * 2, slope=1, color=_PALE, lw=0.8)
+    for (result, style), marker in zip(zip(shown, _styles(shown), strict=True), "osD^vP*X<>", strict=False):
+        fitted = problem.predict_model(_mean(result), columns)
+        ax.plot(fitted, problem.y, marker, ms=4, mfc="none", mec=style.colour, label=style.label)
+    ax.set(xlabel=f"fitted {problem.response}", ylabel=f"observed {problem.response}")
+    _bare(ax)
+
+
+def _prior(result: Calibration, parameter: str, low: float, high: float, ax: Axes) -> None:
+    distribution = result.problem.experiment.prior.distributions[parameter]
+    grid = np.linspace(low, high, 200)
+    ax.plot(grid, np.exp(np.asarray(distribution.log_density(grid))), color=_PALE, lw=0.8, label="prior", zorder=1)
+
+
+def _bulk(grid: NDArray[np.float64], density: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the range that holds nearly all of the mass, so that a long tail does not squeeze the picture."""
+    mass = np.cumsum(density * np.gradient(grid))
+    tail = (1 - _SHOWN_MASS) / 2
+    low, high = np.interp([tail, 1 - tail], mass / mass[-1], grid)
+    return float(low), float(high)
+
+
+def _several(results: Results) -> list[Calibration]:
+    return [results] if isinstance(results, Calibration) else list(results)
+
+
+def _styles(shown: Sequence[Calibration]) -> list[_Style]:
+    spare = iter([style for method, style in _STYLES.items() if method not in {each.method for each in shown}] * 9)
+    return [_STYLES.get(each.method) or next(spare)._replace(label=each.method) for each in shown]
+
+
+def _line(style: _Style) -> dict[str, object]:
+    return {"color": style.colour, "lw": 1.8, "dashes": style.dashes or (None, None)}
+
+
+def _mean(result: Calibration) -> NDArray[np.float64]:
+    return result.summary()["mean"].to_numpy(dtype=float)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    return Figure(layout="constrained").subplots() if ax is None else ax
+
+
+def _bare(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(colors=_INK)
