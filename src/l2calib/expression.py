@@ -56,7 +56,7 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[..., Array]:
     A declared name hides a constant of the same name, so a parameter may be called ``e``.
     """
     declared = tuple(names)
-    term = _Compiler(text, declared).term(_parse(text), depth=0)
+    term = _Compiler(text, declared).translate()
 
     def evaluate(*args: Any, **kwargs: Any) -> Array:
         bound = signature.bind(*args, **kwargs)
@@ -70,29 +70,35 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[..., Array]:
     return evaluate
 
 
-def _parse(text: str) -> ast.expr:
-    if len(text) > MAX_LENGTH:
-        raise SpecError(
-            f"the expression has {len(text)} characters, and at most {MAX_LENGTH} are read; "
-            "write it as a Python function instead."
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser warns of doubtful literals, which are refused below
-            return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
-        where = f" at character {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
-        raise SpecError(f"the expression {_shown(text)} cannot be read{where}; check its brackets and signs.") from None
-    except (RecursionError, MemoryError):
-        raise _too_deep(text) from None
-
-
 class _Compiler:
     """Checks and translates one formula; every refusal quotes it."""
 
     def __init__(self, text: str, declared: tuple[str, ...]) -> None:
-        self.text = text
+        self.text = " ".join(text.split())  # a formula may be broken over lines
         self.declared = declared
+
+    def translate(self) -> _Term:
+        return self.term(self.parse(), depth=0)
+
+    def parse(self) -> ast.expr:
+        if len(self.text) > MAX_LENGTH:
+            raise SpecError(
+                f"the expression has {len(self.text)} characters, and at most {MAX_LENGTH} are read; "
+                "write it as a Python function instead."
+            )
+        if "#" in self.text:
+            raise SpecError(f"the expression {_shown(self.text)} holds a comment; put it outside the quotes.")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the parser warns of doubtful literals, which are refused anyway
+                return ast.parse(self.text, mode="eval").body
+        except (SyntaxError, ValueError) as error:
+            where = f" at character {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
+            raise SpecError(
+                f"the expression {_shown(self.text)} cannot be read{where}; check its brackets and signs."
+            ) from None
+        except (RecursionError, MemoryError):
+            raise _too_deep(self.text) from None
 
     def term(self, node: ast.expr, depth: int) -> _Term:
         if depth > MAX_DEPTH:
@@ -133,7 +139,7 @@ class _Compiler:
         )
 
     def unknown_names(self) -> set[str]:
-        tree = _parse(self.text)
+        tree = self.parse()
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
         return names - set(self.declared) - set(CONSTANTS)
@@ -164,7 +170,7 @@ class _Compiler:
     def refusal(self, node: ast.expr) -> SpecError:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
             return SpecError(f"the expression {_shown(self.text)} uses '^'; write powers with '**'.")
-        piece = ast.get_source_segment(self.text.strip(), node) or type(node).__name__
+        piece = ast.get_source_segment(self.text, node) or type(node).__name__
         return SpecError(
             f"the expression {_shown(self.text)} holds {_shown(piece)}, and only numbers, names, + - * / ** and "
             "calls of listed functions are read; write it as a Python function instead."
@@ -197,9 +203,8 @@ def _number(value: object) -> float | None:
 
 
 def _shown(text: str) -> str:
-    """Quote a text on one line, cut to a readable length."""
-    line = " ".join(text.split())
-    return repr(line if len(line) <= 80 else line[:77] + "...")
+    """Quote a text, cut to a readable length."""
+    return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
 def _too_deep(text: str) -> SpecError:

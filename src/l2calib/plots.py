@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from l2calib.arrays import jnp
 from l2calib.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def plot_marginal(results: Results, parameter: str, ax: Axes | None = None) -> A
     _prior(shown[0], parameter, low, high, ax)
     ax.set(xlim=(low, high), ylim=(0, 1.06 * peak), xlabel=parameter, ylabel="density", yticks=[])
     _bare(ax)
+    ax.spines["left"].set_visible(False)
     return ax
 
 
@@ -124,7 +126,9 @@ def _fit_against_response(shown: Sequence[Calibration], ax: Axes) -> None:
 def _prior(result: Calibration, parameter: str, low: float, high: float, ax: Axes) -> None:
     distribution = result.problem.experiment.prior.distributions[parameter]
     grid = np.linspace(low, high, 200)
-    ax.plot(grid, np.exp(np.asarray(distribution.log_density(grid))), color=_PALE, lw=0.8, label="prior", zorder=1)
+    density = np.exp(np.asarray(distribution.log_density(jnp.asarray(grid))))
+    ax.plot(grid, density, color=_PALE, lw=0.8, label="prior", zorder=1)
+    ax.annotate("prior", (low, density[0]), (3, 2), textcoords="offset points", color=_PALE, fontsize="small")
 
 
 def _bulk(grid: NDArray[np.float64], density: NDArray[np.float64]) -> tuple[float, float]:
