@@ -1,0 +1,8 @@
+"""The array type of the oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
