@@ -1,0 +1,113 @@
+"""Pictures show the numbers of the results, and leave no global state behind."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+import l2calib as l2
+from l2calib.methods import METHODS
+from l2calib.plots import plot_calibration, plot_fit, plot_marginal, save_figure
+
+
+def line(x, a, b):
+    return a + b * x
+
+
+def plane(u, v, a, b):
+    return a * u + b * v
+
+
+@pytest.fixture(scope="module")
+def results():
+    x = np.linspace(0, 1, 15)
+    y = 1 + 2 * x + 0.1 * np.random.default_rng(1).standard_normal(15)
+    prior = {"a": l2.Normal(0, 10), "b": l2.Uniform(-5, 5)}
+    problem = l2.Problem(line, {"x": x, "y": y}, "y", {"x": (0, 1)}, prior)
+    return [l2.calibrate(problem, method=METHODS[name]) for name in ("nlm", "gb-ols")]
+
+
+@pytest.fixture(scope="module")
+def two_inputs():
+    u, v = np.random.default_rng(2).uniform(size=(2, 20))
+    y = u + 2 * v + 0.1 * np.random.default_rng(3).standard_normal(20)
+    prior = {"a": l2.Uniform(-5, 5), "b": l2.Uniform(-5, 5)}
+    problem = l2.Problem(plane, {"u": u, "v": v, "y": y}, "y", {"u": (0, 1), "v": (0, 1)}, prior)
+    return l2.calibrate(problem, method=METHODS["nlm"])
+
+
+def drawn(axes, label):
+    (found,) = [each for each in axes.lines if each.get_label() == label]
+    return found
+
+
+def test_the_fit_is_the_model_at_the_posterior_mean(results):
+    axes = plot_fit(results)
+    observed = drawn(axes, "observed")
+    np.testing.assert_array_equal(observed.get_ydata(), results[0].problem.y)
+    mean = results[0].summary()["mean"]
+    curve = drawn(axes, "non-linear regression")
+    np.testing.assert_allclose(curve.get_ydata(), mean["a"] + mean["b"] * curve.get_xdata())
+    assert (curve.get_xdata()[0], curve.get_xdata()[-1]) == (0, 1)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "y")
+
+
+def test_one_result_needs_no_list(results):
+    assert isinstance(plot_fit(results[0]), Axes)
+
+
+def test_overlapping_curves_differ_in_more_than_colour(results):
+    first, second = (drawn(plot_fit(results), label) for label in ("non-linear regression", "general Bayes, OLS"))
+    assert first.get_color() != second.get_color()
+    assert first._dash_pattern != second._dash_pattern
+
+
+def test_fitted_against_observed_for_several_inputs(two_inputs):
+    axes = plot_fit(two_inputs)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("fitted y", "observed y")
+    mean = two_inputs.summary()["mean"].to_numpy()
+    points = drawn(axes, "non-linear regression")
+    np.testing.assert_allclose(points.get_xdata(), two_inputs.problem.x @ mean)
+    np.testing.assert_array_equal(points.get_ydata(), two_inputs.problem.y)
+
+
+def test_marginals_are_densities_and_the_view_holds_their_mass(results):
+    axes = plot_marginal(results, "b")
+    low, high = axes.get_xlim()
+    for result, label in zip(results, ("non-linear regression", "general Bayes, OLS"), strict=True):
+        curve = drawn(axes, label)
+        # A trapezium over a couple of hundred points of a smooth density.
+        assert np.trapezoid(curve.get_ydata(), curve.get_xdata()) == pytest.approx(1, abs=0.01)
+        summary = result.summary().loc["b"]
+        assert low < summary["q2.5"] < summary["q97.5"] < high
+        assert curve.get_ydata().max() < axes.get_ylim()[1]
+    assert high - low < 12 * max(result.summary().loc["b", "sd"] for result in results)
+    np.testing.assert_allclose(drawn(axes, "prior").get_ydata(), 0.1)
+
+
+def test_an_unknown_parameter_is_an_error(results):
+    with pytest.raises((KeyError, l2.L2CalibError), match="c"):
+        plot_marginal(results, "c")
+
+
+def test_the_calibration_has_a_panel_for_the_fit_and_one_for_each_parameter(results):
+    figure = plot_calibration(results)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["x", "a", "b"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["(a)", "(b)", "(c)"]
+
+
+def test_axes_that_are_given_are_drawn_on(results):
+    given = plot_fit(results)
+    assert plot_marginal(results, "a", ax=given) is given
+
+
+def test_no_figure_is_left_with_pyplot(results):
+    plot_calibration(results)
+    assert plt.get_fignums() == []
+
+
+def test_saving_is_reproducible(results, tmp_path):
+    for name in ("one", "two"):
+        save_figure(plot_calibration(results), tmp_path / name)
+    for ending in ("png", "svg"):
+        assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes()
