@@ -5,7 +5,7 @@ No global state: without `ax` every function draws on a figure of its own, which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    Results = Calibration | Iterable[Calibration]
+Results: TypeAlias = "Calibration | Iterable[Calibration]"
 
 _INK = "#333333"
 _PALE = "#999999"
@@ -103,7 +103,8 @@ def save_figure(figure: Figure, stem: Path) -> None:
 def _fit_over_input(shown: Sequence[Calibration], ax: Axes) -> None:
     problem = shown[0].problem
     (name,) = problem.input_names
-    x = np.linspace(*problem.inputs[name], 300)
+    low, high = problem.inputs[name]
+    x = np.linspace(low, high, 300)
     ax.plot(problem.x[:, 0], problem.y, "o", ms=4, mfc="none", mec=_PALE, label="observed")
     for result, style in zip(shown, _styles(shown), strict=True):
         ax.plot(x, problem.predict_model(_mean(result), {name: x}), label=style.label, **_line(style))
@@ -148,12 +149,12 @@ def _styles(shown: Sequence[Calibration]) -> list[_Style]:
     return [_STYLES.get(each.method) or next(spare)._replace(label=each.method) for each in shown]
 
 
-def _line(style: _Style) -> dict[str, object]:
+def _line(style: _Style) -> dict[str, Any]:
     return {"color": style.colour, "lw": 1.8, "dashes": style.dashes or (None, None)}
 
 
 def _mean(result: Calibration) -> NDArray[np.float64]:
-    return result.summary()["mean"].to_numpy(dtype=float)
+    return np.asarray(result.summary()["mean"], dtype=float)
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -119,7 +119,7 @@ def _calibrate(spec: str, methods: list[str] | None, seed: int, out: Path | None
     problem = load_problem(spec)
     if out is not None:
         check_writable(out)
-    results = []
+    results: list[Calibration] = []
     with _progress() as show:
         for name in names:
             show(f"calibrating by {name} ({len(results) + 1} of {len(names)})")
