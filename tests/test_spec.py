@@ -162,7 +162,8 @@ def test_a_python_model_that_cannot_be_had(spec, code, match):
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("", "is empty"),
+        ("", "no observations"),
+        ("x,y\n", "no observations"),
         (ROWS.replace("note", "y"), "more than one column 'y'"),
         (ROWS.replace(",n3", "").replace(",n7", ",n7,8"), "3 columns, but 2 cells in rows 4, 8"),
         (b"\xff\xfe\x00\x01", "UTF-8"),

@@ -84,7 +84,7 @@ def _answer(spec: str, methods: list[str] | None, seed: int, out: Path | None, j
         # What a model prints while it runs is not part of the answer.
         with contextlib.redirect_stdout(sys.stderr):
             results = _calibrate(spec, methods, seed, out)
-        from l2calib.cli.output import as_json, table
+        from l2calib.cli.output import as_json, tables
 
         text = as_json(spec, seed, results)
         if out is not None:
@@ -99,9 +99,8 @@ def _answer(spec: str, methods: list[str] | None, seed: int, out: Path | None, j
     else:
         from rich.console import Console
 
-        console = Console()
-        # A pipe has no width; a table cut to a guess would lose digits.
-        console.print(table(results), width=None if console.is_terminal else 160)
+        # A pipe has no width, and a table cut to a guessed one would lose digits.
+        Console(width=None if sys.stdout.isatty() else 120).print(tables(results))
 
 
 def _calibrate(spec: str, methods: list[str] | None, seed: int, out: Path | None) -> list[Calibration]:

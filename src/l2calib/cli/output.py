@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Group
     from rich.table import Table
 
     from l2calib.calibration import Calibration
@@ -20,25 +21,34 @@ def as_json(spec: str, seed: int, results: Sequence[Calibration]) -> str:
     return json.dumps(answer, indent=2, allow_nan=False)
 
 
-def table(results: Sequence[Calibration]) -> Table:
-    """Lay the posteriors out with one row for each method and parameter."""
+def tables(results: Sequence[Calibration]) -> Group:
+    """Lay the results out: the posteriors by method and parameter, and below them what each method learnt besides."""
+    from rich.console import Group
+
+    posteriors = _table(["method", "parameter"], ["mean", "sd", "2.5%", "50%", "97.5%"])
+    besides = _table(["method"], ["gamma", "sigma2", "seconds"])
+    besides.add_column("status")
+    for result in results:
+        label = result.method
+        for parameter, row in result.summary().iterrows():
+            posteriors.add_row(label, str(parameter), *_rounded([float(value) for value in row], float(row["sd"])))
+            label = ""
+        posteriors.add_section()
+        numbers = [_short(result.gamma), _short(result.sigma2), f"{result.seconds:.2f}"]
+        besides.add_row(result.method, *numbers, str(result.status))
+    return Group(posteriors, besides)
+
+
+def _table(words: Sequence[str], numbers: Sequence[str]) -> Table:
     from rich import box
     from rich.table import Table
 
-    layout = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("method", "parameter"):
-        layout.add_column(heading, no_wrap=True)
-    for heading in ("mean", "sd", "2.5%", "50%", "97.5%", "gamma", "sigma2", "seconds"):
-        layout.add_column(heading, justify="right", no_wrap=True)
-    layout.add_column("status")
-    for result in results:
-        once = [_short(result.gamma), _short(result.sigma2), f"{result.seconds:.2f}", str(result.status)]
-        label = result.method
-        for parameter, row in result.summary().iterrows():
-            layout.add_row(label, str(parameter), *_rounded(row.to_numpy(dtype=float), row["sd"]), *once)
-            label, once = "", ["", "", "", ""]
-        layout.add_section()
-    return layout
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in words:
+        table.add_column(heading, no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
 
 
 def _plain(value: Any) -> Any:

@@ -39,6 +39,6 @@ def _read(path: Path) -> list[list[str]]:
         raise DataError(f"the data file '{path}' cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):
         raise DataError(f"the data file '{path}' is not CSV text in UTF-8; save it as such.") from None
-    if not lines:
-        raise DataError(f"the data file '{path}' is empty; it needs a header and a row for each observation.")
+    if len(lines) < 2:
+        raise DataError(f"the data file '{path}' has no observations; give a header and a row for each observation.")
     return lines
