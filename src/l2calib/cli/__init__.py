@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from l2calib.errors import InputError, L2CalibError, MethodError, suggest
+from l2calib.errors import InputError, L2CalibError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,23 +106,18 @@ def _answer(spec: str, methods: list[str] | None, seed: int, out: Path | None, j
 def _calibrate(spec: str, methods: list[str] | None, seed: int, out: Path | None) -> list[Calibration]:
     from l2calib.calibration import calibrate
     from l2calib.cli.files import check_writable
-    from l2calib.methods import METHODS
+    from l2calib.methods import PAPER_METHODS, method_named
     from l2calib.spec import load_problem
 
-    names = list(METHODS)[:7] if methods is None else list(dict.fromkeys(methods))
-    for name in names:
-        if name not in METHODS:
-            raise MethodError(
-                f"there is no method '{name}'{suggest(name, METHODS)}; the methods are {', '.join(METHODS)}."
-            )
+    chosen = [method_named(name) for name in dict.fromkeys(methods or PAPER_METHODS)]
     problem = load_problem(spec)
     if out is not None:
         check_writable(out)
     results: list[Calibration] = []
     with _progress() as show:
-        for name in names:
-            show(f"calibrating by {name} ({len(results) + 1} of {len(names)})")
-            results.append(calibrate(problem, method=name, seed=seed))
+        for method in chosen:
+            show(f"calibrating by {method.name} ({len(results) + 1} of {len(chosen)})")
+            results.append(calibrate(problem, method=method, seed=seed))
     return results
 
 
