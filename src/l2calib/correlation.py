@@ -1,0 +1,89 @@
+"""The squared exponential correlation c, its spectrum over psi, and c_P as a low-rank downdate (paper, Section 2.3.2).
+
+One design serves every dataset: C_XX(psi) = U diag(lambda) U' is factorised once for each psi of a grid, and
+every Phi(psi, kappa) = kappa I + C_XX(psi) is diagonal in U.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from l2calib.arrays import Array, jnp
+from l2calib.small_matrices import cholesky, lower_solve
+
+_RELATIVE_FLOOR = 1e-12
+
+
+class Spectrum(NamedTuple):
+    """C_XX(psi) = U diag(lambda) U' for P values of psi, and C_DX(psi) U at the quadrature nodes."""
+
+    log_psi: Array  # (P, k)
+    eigenvalues: Array  # (P, n)
+    vectors: Array  # (P, n, n), eigenvectors in columns
+    node_vectors: Array  # (P, Q, n)
+
+    def at(self, index: Array) -> Spectrum:
+        """The spectrum at one psi (or at several, for an array of indices)."""
+        return Spectrum(*(field[index] for field in self))
+
+
+def squared_differences(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(x_j - x'_j)^2 for all pairs of rows and every input: (len(a), len(b), k)."""
+    return np.asarray((a[:, None, :] - b[None, :, :]) ** 2)
+
+
+def correlation(squared: Array, psi: Array) -> Array:
+    """c(x, x'; psi) = exp(-sum_j psi_j (x_j - x'_j)^2)."""
+    return jnp.exp(-squared @ psi)
+
+
+def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray) -> Spectrum:
+    """Factorise C_XX for every row of psi (P, k)."""
+    among, across = squared_differences(x, x), squared_differences(nodes, x)
+    values, vectors, node_vectors = [], [], []
+    for row in psi:
+        eigenvalues, u = np.linalg.eigh(np.exp(-among @ row))
+        values.append(np.maximum(eigenvalues, 0.0))
+        vectors.append(u)
+        node_vectors.append(np.exp(-across @ row) @ u)
+    return Spectrum(*(jnp.asarray(np.array(part)) for part in (np.log(psi), values, vectors, node_vectors)))
+
+
+def spectrum_at(psi: Array, among: Array, across: Array) -> Spectrum:
+    """The same at one traced psi (k,), from the squared differences of the design and of nodes to design."""
+    eigenvalues, u = jnp.linalg.eigh(correlation(among, psi))
+    return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, correlation(across, psi) @ u)
+
+
+class Downdate(NamedTuple):
+    """(kappa I + C_P) in the basis U, where C_P = C - C_XD F H^-1 F' C_DX.
+
+    With D = kappa + lambda and b = U' C_XD F it is D - b H^-1 b', so that its inverse and determinant cost
+    O(n p^2): everything needed is D^-1, G = D^-1 b and the inverse square root of the Schur complement.
+    """
+
+    inverse_diagonal: Array  # D^-1, (n,)
+    schur_root: Array  # L with L L' = H - b' D^-1 b, (p, p)
+    projector: Array  # L^-1 b' D^-1, (p, n)
+    log_determinant: Array
+
+    def quadratic(self, rotated: Array) -> Array:
+        """r' (kappa I + C_P)^-1 r for the rotated residual U' r."""
+        return jnp.sum(self.inverse_diagonal * rotated**2) + jnp.sum((self.projector @ rotated) ** 2)
+
+
+def downdate(eigenvalues: Array, kappa: Array, b: Array, big_h: Array) -> Downdate:
+    """The downdated matrix for one (psi, kappa); `big_h` is H = F' C_DD F (p, p) and `b` is U' C_XD F (n, p)."""
+    diagonal = kappa + eigenvalues
+    scaled = b / diagonal[:, None]
+    # The Schur complement is a posterior variance: positive, but below rounding when the design determines the
+    # integrals of the bias exactly (kappa -> 0, psi -> 0). The floor keeps it positive definite there.
+    floor = _RELATIVE_FLOOR * jnp.diag(big_h)
+    root = cholesky(big_h - b.T @ scaled + jnp.diag(floor), floor)
+    h_root = cholesky(big_h + jnp.diag(floor), floor)
+    log_determinant = (
+        jnp.sum(jnp.log(diagonal)) + 2 * jnp.sum(jnp.log(jnp.diag(root))) - 2 * jnp.sum(jnp.log(jnp.diag(h_root)))
+    )
+    return Downdate(1 / diagonal, root, lower_solve(root, scaled.T), log_determinant)

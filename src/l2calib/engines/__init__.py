@@ -1,0 +1,32 @@
+"""Engines turn a log density with its starts into weighted points, and say how good they are."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from l2calib.arrays import Array
+from l2calib.engines.integrate import MAXIMUM_DIMENSION, Integrate
+from l2calib.posterior import Points, Target
+
+
+class Engine(Protocol):
+    """Something that integrates or samples a posterior, at increasing levels of effort."""
+
+    @property
+    def name(self) -> str: ...
+
+    def levels(self, dimension: int) -> int: ...
+
+    def points(self, target: Target, level: int, key: Array) -> Points: ...
+
+
+def default_engine(parameters: int) -> Engine:
+    """Integration where it is exact and quick, the sampler beyond."""
+    if parameters <= MAXIMUM_DIMENSION:
+        return Integrate()
+    from l2calib.engines.nuts import NUTS
+
+    return NUTS()
+
+
+__all__ = ["Engine", "Integrate", "default_engine"]

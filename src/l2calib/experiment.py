@@ -1,0 +1,126 @@
+"""Everything that is known before the responses: model, inputs, prior and quadrature; and a problem, which adds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from l2calib.arrays import Array, jnp
+from l2calib.data import Box, Observations
+from l2calib.errors import DataError, MethodError
+from l2calib.model import Model
+from l2calib.prior import Prior
+from l2calib.quadrature import Quadrature, default_quadrature, kronecker
+
+_CHECKED_THETAS = 64
+_CHECKED_SHARE = 0.9
+
+
+class Experiment:
+    """Model, design, prior and quadrature, validated once; immutable.
+
+    `x` holds the design in physical units, one row per observation and one column per input.
+    """
+
+    def __init__(
+        self,
+        model: Callable[..., Any],
+        inputs: Mapping[str, tuple[float, float]],
+        x: np.ndarray,
+        prior: Mapping[str, object],
+        quadrature: Quadrature | None = None,
+    ) -> None:
+        self.box = Box(inputs)
+        self.prior = Prior(prior)
+        self.model = Model(model, self.box.names, self.prior.names)
+        self.x = np.asarray(x, dtype=float).reshape(len(x), -1)
+        if self.x.shape[1] != len(self.box.names):
+            raise DataError(
+                f"the design has {self.x.shape[1]} columns and there are {len(self.box.names)} inputs; give one column each."
+            )
+        self.box.check_inside(self.x)
+        self.x_unit = self.box.to_unit(self.x)
+        self.quadrature = quadrature or default_quadrature(len(self.box.names))
+        if self.quadrature.nodes.shape[1] != len(self.box.names):
+            raise MethodError(
+                f"the quadrature has {self.quadrature.nodes.shape[1]} inputs and the problem has "
+                f"{len(self.box.names)}; give nodes of the same dimension."
+            )
+        self.nodes = self.box.from_unit(self.quadrature.nodes)
+        self.weights = jnp.asarray(self.quadrature.weights)
+        required = self.parameters + 2
+        if self.observations < required:
+            raise DataError(
+                f"{self.observations} observations cannot calibrate {self.parameters} parameters: "
+                f"give at least {required}, two more than there are parameters."
+            )
+        self.model.check(np.vstack([self.x, self.nodes]), self._central_thetas())
+
+    def _central_thetas(self) -> np.ndarray:
+        """Points spread over the middle of the prior, where a model has no excuse for not being finite."""
+        tail = (1 - _CHECKED_SHARE) / 2
+        return self.prior.quantile(tail + _CHECKED_SHARE * kronecker(_CHECKED_THETAS, self.parameters))
+
+    @property
+    def observations(self) -> int:
+        """n."""
+        return len(self.x)
+
+    @property
+    def parameters(self) -> int:
+        """p."""
+        return self.prior.dimension
+
+    def eta_design(self, theta: Array) -> Array:
+        """eta_X(theta): the model at the design points (n,)."""
+        return self.model(jnp.asarray(self.x), theta)
+
+    def eta_nodes(self, theta: Array) -> Array:
+        """The model at the quadrature nodes (Q,)."""
+        return self.model(jnp.asarray(self.nodes), theta)
+
+
+class Problem:
+    """An experiment and its responses, from a frame or a mapping of columns."""
+
+    def __init__(
+        self,
+        model: Callable[..., Any],
+        data: Any,
+        response: str,
+        inputs: Mapping[str, tuple[float, float]],
+        prior: Mapping[str, object],
+        quadrature: Quadrature | None = None,
+    ) -> None:
+        observed = Observations.from_columns(data, response, Box(inputs))
+        self.response = response
+        self.x = observed.x
+        self.y = observed.y
+        self.experiment = Experiment(model, inputs, observed.x, prior, quadrature)
+
+    @property
+    def inputs(self) -> dict[str, tuple[float, float]]:
+        """The box, by input."""
+        box = self.experiment.box
+        return {n: (float(a), float(b)) for n, a, b in zip(box.names, box.low, box.high, strict=True)}
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return self.experiment.box.names
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.experiment.prior.names
+
+    def predict_model(self, theta: np.ndarray, x: Mapping[str, np.ndarray]) -> np.ndarray:
+        """eta(x; theta) at columns of inputs in physical units."""
+        columns = np.column_stack([np.asarray(x[name], dtype=float) for name in self.input_names])
+        return np.asarray(self.experiment.model(jnp.asarray(columns), jnp.asarray(theta)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({self.response} ~ {', '.join(self.input_names)}; n = {len(self.y)}; "
+            f"parameters {', '.join(self.parameter_names)})"
+        )

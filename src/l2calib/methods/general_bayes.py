@@ -1,0 +1,58 @@
+"""General Bayesian calibration (paper, Section 3): posterior proportional to exp(-gamma loss) times the prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from l2calib.arrays import Array
+from l2calib.experiment import Experiment
+from l2calib.losses import L2, Loss, loss_candidates, loss_minima, loss_value
+from l2calib.methods.method import Fit
+from l2calib.minimise import Candidates
+from l2calib.scaling import Asymptotic, Fitted, Scaling
+from l2calib.smoother import GCV, SmootherTables
+
+
+class _Shared(NamedTuple):
+    tables: SmootherTables
+    candidates: Candidates
+
+
+@dataclass(frozen=True)
+class GeneralBayes:
+    """A loss, a rule for its scaling gamma, and the smoother that both rest on."""
+
+    loss: Loss = field(default_factory=L2)
+    scaling: Scaling = field(default_factory=Asymptotic)
+    smoother: GCV = field(default_factory=GCV)
+
+    @property
+    def name(self) -> str:
+        return f"gb-{self.loss.name}{self.scaling.suffix}"
+
+    def prepare(self, experiment: Experiment) -> _Shared:
+        return _Shared(self.smoother.prepare(experiment), loss_candidates(self.loss, experiment))
+
+    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
+        smooth = self.smoother.fit(shared.tables, y)
+        values = self.loss.values(smooth, y)
+        minima = loss_minima(self.loss, experiment, shared.candidates, values)
+        fitted = Fitted(y, smooth, values, minima)
+        gamma, status = self.scaling.gamma(
+            self.loss, experiment, self.smoother, shared.tables, shared.candidates, fitted, key
+        )
+        return Fit(
+            theta_hat=minima.theta,
+            starts=minima.thetas,
+            status=status | minima.status | smooth.status,
+            gamma=gamma,
+            sigma2=smooth.sigma2(),
+            psi=smooth.psi,
+            kappa=smooth.kappa,
+            detail=values,
+        )
+
+    def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
+        loss = loss_value(self.loss, experiment, fit.detail, theta)
+        return -fit.gamma * loss + experiment.prior.log_density(theta)

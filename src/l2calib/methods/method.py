@@ -1,0 +1,47 @@
+"""What a method is: prepare an experiment once, then map one y to what was learnt from it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from l2calib.arrays import Array
+from l2calib.experiment import Experiment
+
+
+class Fit(NamedTuple):
+    """What a method learns from one y before any posterior is computed; None where it has no such thing."""
+
+    theta_hat: Array  # (p,)
+    starts: Array  # (S, p): where the posterior's modes may be
+    status: Array
+    gamma: Array | None
+    sigma2: Array | None
+    psi: Array | None
+    kappa: Array | None
+    detail: Any  # arrays that only the method itself reads
+
+
+class Method(Protocol):
+    """A calibration method. `shared` is whatever `prepare` returned: arrays common to all datasets of a design."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, experiment: Experiment) -> Any: ...
+
+    def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array) -> Fit: ...
+
+
+class DensityMethod(Method, Protocol):
+    """A method whose posterior has a density, up to a constant."""
+
+    def log_density(self, experiment: Experiment, shared: Any, fit: Fit, theta: Array) -> Array: ...
+
+
+class DrawingMethod(Method, Protocol):
+    """A method that draws from its posterior instead."""
+
+    @property
+    def draws(self) -> int: ...
+
+    def draw(self, experiment: Experiment, shared: Any, fit: Fit, key: Array, number: int) -> Array: ...

@@ -1,0 +1,166 @@
+"""Global minimisation of a weighted squared loss over the prior's support, for one dataset and vmappable.
+
+A loss sum_m w_m (v_m - eta_m(theta))^2 is first evaluated on a fixed set of candidates, which is one matrix
+product for a whole batch; the lowest local minima of that scan are then polished by a bounded Newton method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.errors import Status
+from l2calib.jets import jet
+from l2calib.prior import Prior
+from l2calib.quadrature import kronecker
+from l2calib.small_matrices import solve
+
+_CANDIDATES = {1: 512, 2: 1024, 3: 2048}
+_CANDIDATES_BEYOND = 4096
+_NEWTON_STEPS = 12
+_STEP_TOLERANCE = 1e-6
+
+
+class Candidates(NamedTuple):
+    """The scan: thetas (T, p), the model there (T, M), its weighted square (T,), and each point's neighbours."""
+
+    thetas: Array
+    eta: Array
+    square: Array
+    neighbours: Array
+
+
+class Minima(NamedTuple):
+    """Local minima, the lowest first."""
+
+    thetas: Array  # (K, p)
+    losses: Array  # (K,)
+    status: Array  # of the lowest
+
+    @property
+    def theta(self) -> Array:
+        return self.thetas[0]
+
+
+class Derivatives(NamedTuple):
+    """A squared loss at one theta."""
+
+    value: Array
+    gradient: Array
+    hessian: Array
+    gauss_newton: Array
+    jacobian: Array  # (M, p)
+
+
+def squared_loss(eta: Callable[[Array], Array], weights: Array, values: Array, theta: Array) -> Array:
+    """sum_m w_m (v_m - eta_m(theta))^2."""
+    return jnp.sum(weights * (values - eta(theta)) ** 2)
+
+
+def derivatives(eta: Callable[[Array], Array], weights: Array, values: Array, theta: Array) -> Derivatives:
+    """The loss with its exact gradient and full Hessian."""
+    modelled, jacobian, curvature = jet(eta)(theta)
+    residual = values - modelled
+    weighted = weights * residual
+    gauss_newton = 2 * jacobian.T @ (weights[:, None] * jacobian)
+    hessian = gauss_newton - 2 * jnp.einsum("m,mij->ij", weighted, curvature)
+    return Derivatives(jnp.sum(weighted * residual), -2 * jacobian.T @ weighted, hessian, gauss_newton, jacobian)
+
+
+def candidates(prior: Prior, eta: Callable[[Array], Array], weights: Array) -> Candidates:
+    """Tabulate the model on points spread evenly over the prior."""
+    p = prior.dimension
+    number = _CANDIDATES.get(p, _CANDIDATES_BEYOND)
+    unit = (np.arange(number)[:, None] + 0.5) / number if p == 1 else kronecker(number, p)
+    thetas = jnp.asarray(prior.quantile(unit))
+    modelled = jax.jit(jax.vmap(eta))(thetas)
+    finite = jnp.isfinite(modelled).all(axis=1)
+    modelled = jnp.where(finite[:, None], modelled, 0.0)
+    square = jnp.where(finite, (modelled**2) @ weights, jnp.inf)
+    _, neighbours = cKDTree(unit).query(unit, k=1 + (2 if p == 1 else 4 * p))
+    return Candidates(thetas, modelled, square, jnp.asarray(neighbours[:, 1:]))
+
+
+def scan(table: Candidates, weights: Array, values: Array) -> Array:
+    """The loss at every candidate (T,)."""
+    return table.square - 2 * table.eta @ (weights * values) + jnp.sum(weights * values**2)
+
+
+def global_minima(
+    table: Candidates,
+    eta: Callable[[Array], Array],
+    weights: Array,
+    values: Array,
+    prior: Prior,
+    keep: int,
+    steps: int = _NEWTON_STEPS,
+) -> Minima:
+    """The `keep` lowest local minima within the prior's support, repeated if there are fewer."""
+    losses = scan(table, weights, values)
+    if keep == 1:
+        return polish(table.thetas[jnp.argmin(losses)][None], eta, weights, values, prior, steps)
+    is_lowest_around = losses <= jnp.min(losses[table.neighbours], axis=1)
+    _, starts = jax.lax.top_k(jnp.where(is_lowest_around, -losses, -jnp.inf), keep)
+    starts = jnp.where(is_lowest_around[starts], starts, jnp.argmin(losses))
+    return polish(table.thetas[starts], eta, weights, values, prior, steps)
+
+
+def polish(
+    starts: Array,
+    eta: Callable[[Array], Array],
+    weights: Array,
+    values: Array,
+    prior: Prior,
+    steps: int = _NEWTON_STEPS,
+) -> Minima:
+    """Newton's method from every start (K, p); the results sorted by their loss."""
+    descend = lambda start: _bounded_newton(start, eta, weights, values, prior, steps)  # noqa: E731
+    thetas, losses, status = jax.vmap(descend)(starts)
+    order = jnp.argsort(losses)
+    return Minima(thetas[order], losses[order], status[order[0]])
+
+
+def _bounded_newton(
+    start: Array, eta: Callable[[Array], Array], weights: Array, values: Array, prior: Prior, steps: int
+) -> tuple[Array, Array, Array]:
+    """Levenberg-damped Newton steps on the free parameters, clipped to the support."""
+    low, high, scale = jnp.asarray(prior.low), jnp.asarray(prior.high), jnp.asarray(prior.scale)
+    # The model may not exist on the boundary itself (a division by zero), so the walls stand just inside it.
+    wall_low, wall_high = low + 1e-9 * scale, high - 1e-9 * scale
+
+    def propose(theta: Array, at: Derivatives, damping: Array) -> tuple[Array, Array]:
+        held = ((theta <= wall_low) & (at.gradient > 0)) | ((theta >= wall_high) & (at.gradient < 0))
+        free = jnp.where(held, 0.0, 1.0)
+        mask = free[:, None] * free[None, :]
+        diagonal = jnp.diag(at.gauss_newton) + 1e-30
+        ridge = jnp.diag(jnp.where(held, diagonal, damping * diagonal))
+        gradient = free * at.gradient
+        newton = -solve(mask * at.hessian + ridge, gradient)
+        fallback = -solve(mask * at.gauss_newton + ridge + jnp.diag(1e-10 * diagonal), gradient)
+        downhill = jnp.isfinite(newton).all() & (jnp.sum(newton * gradient) <= 0)
+        step = jnp.where(downhill, newton, fallback)
+        step = jnp.clip(step, -0.5 * scale, 0.5 * scale)
+        return jnp.clip(theta + step, wall_low, wall_high), held
+
+    def iterate(_: int, state: tuple[Array, Array, Derivatives, Array]) -> tuple[Array, Array, Derivatives, Array]:
+        theta, proposal, at, damping = state
+        there = derivatives(eta, weights, values, proposal)
+        accept = there.value <= at.value
+        theta, at = jax.tree.map(lambda a, b: jnp.where(accept, a, b), (proposal, there), (theta, at))
+        damping = jnp.where(accept, jnp.where(damping < 1e-6, 0.0, damping / 30), jnp.maximum(8 * damping, 1e-3))
+        return theta, propose(theta, at, damping)[0], at, damping
+
+    # The first pass only looks at the start: the model is traced once, inside the loop.
+    p, m = start.size, values.size
+    unseen = Derivatives(jnp.asarray(jnp.inf), jnp.zeros(p), jnp.eye(p), jnp.eye(p), jnp.zeros((m, p)))
+    state = (start, start, unseen, jnp.asarray(0.0))
+    theta, _, at, _ = jax.lax.fori_loop(0, steps + 1, iterate, state)
+    target, held = propose(theta, at, jnp.asarray(0.0))
+    moving = jnp.max(jnp.abs(target - theta) / scale) > _STEP_TOLERANCE
+    status = jnp.where(jnp.any(held), int(Status.MINIMUM_ON_BOUNDARY), 0)
+    status |= jnp.where(moving | ~jnp.isfinite(at.value), int(Status.NOT_CONVERGED), 0)
+    return theta, at.value, status

@@ -1,0 +1,97 @@
+"""The mathematical model eta(x; theta): a plain function of named inputs and parameters, in physical units."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.errors import ModelError, suggest
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A function of the inputs and the parameters by name, seen as eta(x, theta) of arrays."""
+
+    function: Callable[..., Any]
+    input_names: tuple[str, ...]
+    parameter_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ModelError(f"the model is not a function: received {self.function!r}; give a callable.")
+        twice = sorted(set(self.input_names) & set(self.parameter_names))
+        if twice:
+            raise ModelError(f"'{twice[0]}' is both an input and a parameter; rename one of them.")
+        self._check_argument_names()
+
+    def _check_argument_names(self) -> None:
+        arguments = inspect.signature(self.function).parameters.values()
+        named = [a for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
+        takes_anything = any(a.kind is a.VAR_KEYWORD for a in arguments)
+        accepted = [a.name for a in named]
+        given = self.input_names + self.parameter_names
+        for name in () if takes_anything else given:
+            if name not in accepted:
+                kind = "input" if name in self.input_names else "parameter"
+                raise ModelError(
+                    f"the model has no argument for the {kind} '{name}'{suggest(name, accepted)}: "
+                    f"its arguments are {', '.join(accepted)}; rename one or the other."
+                )
+        for argument in named:
+            if argument.default is argument.empty and argument.name not in given:
+                raise ModelError(
+                    f"the model's argument '{argument.name}' is neither an input nor a parameter"
+                    f"{suggest(argument.name, given)}: received {', '.join(given)}; add it to the inputs or to the prior."
+                )
+
+    def __call__(self, x: Array, theta: Array) -> Array:
+        """eta at the rows of x (m, k), for one theta (p,): an array (m,)."""
+        inputs = {name: x[:, j] for j, name in enumerate(self.input_names)}
+        parameters = {name: theta[j] for j, name in enumerate(self.parameter_names)}
+        values = jnp.asarray(self.function(**inputs, **parameters), dtype=float)
+        return jnp.broadcast_to(values, (x.shape[0],))
+
+    def check(self, x: np.ndarray, thetas: np.ndarray) -> None:
+        """Raise ModelError unless eta is finite, of the right shape and moved by every parameter at these thetas."""
+        self._check_shape(x, thetas[0])
+        values = np.asarray(jax.jit(jax.vmap(self, (None, 0)))(x, thetas))
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values).all(axis=1)))
+            found = "NaN" if np.isnan(values[row]).any() else "an infinite value"
+            where = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.parameter_names, thetas[row], strict=True))
+            raise ModelError(f"the model returns {found} at {where}; mend it or narrow the prior.")
+        slopes = np.asarray(jax.jit(jax.vmap(jax.jacfwd(self, 1), (None, 0)))(x, thetas))
+        for j, name in enumerate(self.parameter_names):
+            if np.isnan(slopes[..., j]).all() or not np.any(slopes[..., j] != 0):
+                raise ModelError(f"the model does not depend on its parameter '{name}'; remove it from the prior.")
+
+    def _check_shape(self, x: np.ndarray, theta: np.ndarray) -> None:
+        try:
+            inputs = {name: jnp.asarray(x[:, j]) for j, name in enumerate(self.input_names)}
+            shape = jax.eval_shape(
+                lambda t: jnp.asarray(self.function(**inputs, **dict(zip(self.parameter_names, t, strict=True)))),
+                tuple(jnp.asarray(theta)),
+            ).shape
+        except jax.errors.TracerArrayConversionError as error:
+            raise ModelError(
+                "the model calls NumPy on its arguments, which cannot be differentiated; write it with jax.numpy."
+            ) from error
+        except jax.errors.ConcretizationTypeError as error:
+            raise ModelError(
+                "the model branches on the value of an argument; use jax.numpy.where instead of if."
+            ) from error
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ModelError(
+                f"the model raised {type(error).__name__}: {reason}; mend it before calibrating."
+            ) from error
+        if shape not in ((), (len(x),)):
+            raise ModelError(
+                f"the model returns shape {shape} for {len(x)} values of its inputs; "
+                f"it must return one value for each, shape ({len(x)},)."
+            )

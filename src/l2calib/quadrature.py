@@ -1,0 +1,64 @@
+"""Quadrature on the unit cube: nodes chi and weights omega (paper, equation for L_L2)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from l2calib.errors import MethodError
+
+_DEFAULT_NODES_PER_INPUT = {1: 64, 2: 20}
+_DEFAULT_SOBOL_POWER = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Quadrature:
+    """Nodes (Q, k) in the unit cube with weights (Q,) that sum to one."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    def __post_init__(self) -> None:
+        shapes_agree = self.nodes.ndim == 2 and self.weights.shape == self.nodes.shape[:1]
+        if not shapes_agree:
+            raise MethodError(
+                f"quadrature needs nodes (Q, k) and weights (Q,): received {self.nodes.shape} and {self.weights.shape}."
+            )
+        if self.nodes.min() < 0 or self.nodes.max() > 1 or not np.isclose(self.weights.sum(), 1.0):
+            raise MethodError("quadrature needs nodes in the unit cube and weights that sum to one; rescale them.")
+
+
+def gauss_legendre(inputs: int, nodes_per_input: int) -> Quadrature:
+    """The tensor Gauss-Legendre rule."""
+    points, weights = np.polynomial.legendre.leggauss(nodes_per_input)
+    points, weights = (points + 1) / 2, weights / 2
+    nodes = np.array(list(itertools.product(points, repeat=inputs)))
+    products = np.array(list(itertools.product(weights, repeat=inputs))).prod(axis=1)
+    return Quadrature(nodes, products)
+
+
+def sobol(inputs: int, power: int = _DEFAULT_SOBOL_POWER, seed: int = 0) -> Quadrature:
+    """2**power scrambled Sobol points with equal weights."""
+    from scipy.stats import qmc
+
+    nodes = qmc.Sobol(inputs, scramble=True, rng=np.random.default_rng(seed)).random_base2(power)
+    return Quadrature(nodes, np.full(len(nodes), 1 / len(nodes)))
+
+
+def default_quadrature(inputs: int) -> Quadrature:
+    """Gauss-Legendre for one or two inputs, Sobol beyond."""
+    if inputs in _DEFAULT_NODES_PER_INPUT:
+        return gauss_legendre(inputs, _DEFAULT_NODES_PER_INPUT[inputs])
+    return sobol(inputs)
+
+
+def kronecker(number: int, dimension: int) -> np.ndarray:
+    """`number` evenly spread points in the unit cube: multiples of the generalised golden ratio, modulo one."""
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimension + 1))
+    steps = root ** -np.arange(1, dimension + 1)
+    points: np.ndarray = (0.5 + np.outer(np.arange(1, number + 1), steps)) % 1.0
+    return points

@@ -1,0 +1,120 @@
+"""Automatic scaling of a generalised posterior (paper, Section 3.3 and supplement SM2).
+
+Multiplying a loss by gamma moves no target; it sets how fast the posterior learns. Each class is one rule for gamma.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.errors import MethodError, Status
+from l2calib.experiment import Experiment
+from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
+from l2calib.minimise import Candidates, Minima, global_minima, squared_loss
+from l2calib.smoother import GCV, Smooth, SmootherTables
+
+_RESAMPLE_NEWTON_STEPS = 4
+
+
+class Fitted(NamedTuple):
+    """What is known of one dataset when gamma is chosen."""
+
+    y: Array
+    smooth: Smooth
+    values: Array
+    minima: Minima
+
+
+class Scaling(Protocol):
+    """A rule for gamma."""
+
+    @property
+    def suffix(self) -> str: ...
+
+    def gamma(
+        self,
+        loss: Loss,
+        experiment: Experiment,
+        smoother: GCV,
+        tables: SmootherTables,
+        candidates: Candidates,
+        fitted: Fitted,
+        key: Array,
+    ) -> tuple[Array, Array]: ...
+
+
+@dataclass(frozen=True)
+class Asymptotic:
+    """Match the limit of E[Lambda] to p, the expectation of a likelihood-ratio statistic."""
+
+    @property
+    def suffix(self) -> str:
+        return ""
+
+    def gamma(
+        self,
+        loss: Loss,
+        experiment: Experiment,
+        smoother: GCV,
+        tables: SmootherTables,
+        candidates: Candidates,
+        fitted: Fitted,
+        key: Array,
+    ) -> tuple[Array, Array]:
+        """gamma and a status."""
+        at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
+        W = score_covariance(loss, experiment, fitted.smooth, at, fitted.smooth.sigma2())
+        return matched_gamma(at.hessian, W), jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Match the mean of Lambda over residual resamples to p.
+
+    rho-hat is kept over the resamples, so that one factorisation serves all of them; `refit_smoother` chooses it anew
+    for each.
+    """
+
+    resamples: int = 1000
+    refit_smoother: bool = False
+    def __post_init__(self) -> None:
+        if self.resamples < 2:
+            raise MethodError(f"the bootstrap needs at least 2 resamples: received {self.resamples}.")
+
+    @property
+    def suffix(self) -> str:
+        return "-boot"
+
+    def gamma(
+        self,
+        loss: Loss,
+        experiment: Experiment,
+        smoother: GCV,
+        tables: SmootherTables,
+        candidates: Candidates,
+        fitted: Fitted,
+        key: Array,
+    ) -> tuple[Array, Array]:
+        """gamma and a status."""
+        n = experiment.observations
+        centre = fitted.smooth.at_design()
+        chosen = jax.random.randint(key, (self.resamples, n), 0, n)
+        resamples = centre + (fitted.y - centre)[chosen]
+        if self.refit_smoother:
+            refit = lambda y: loss.values(smoother.fit(tables, y), y)  # noqa: E731
+            values = jax.lax.map(refit, resamples, batch_size=64)
+        else:
+            values = loss.resampled_values(fitted.smooth, resamples)
+        eta, weights = loss.eta(experiment), loss.weights(experiment)
+
+        def lambda_0(resampled: Array) -> Array:
+            best = global_minima(
+                candidates, eta, weights, resampled, experiment.prior, keep=1, steps=_RESAMPLE_NEWTON_STEPS
+            )
+            return 2 * (squared_loss(eta, weights, resampled, fitted.minima.theta) - best.losses[0])
+
+        at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
+        gamma = experiment.parameters / jnp.mean(jax.vmap(lambda_0)(values))
+        return gamma, jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)

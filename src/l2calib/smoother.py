@@ -1,0 +1,198 @@
+"""The non-parametric predictor mu-hat with rho = (psi, kappa) by generalised cross-validation (paper, Section 2.2).
+
+Since I - R(rho) = kappa Phi^-1, the criterion is |Phi^-1 y|^2 / tr(Phi^-1)^2 up to a constant. It is
+multi-modal and may run to interpolation, so it is searched globally on a log grid and then refined.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.correlation import Spectrum, spectrum_at, spectrum_over, squared_differences
+from l2calib.errors import MethodError, Status
+from l2calib.experiment import Experiment
+from l2calib.quadrature import kronecker
+
+_GRID_PER_INPUT = {1: 81, 2: 20, 3: 7}
+_SCATTERED_PSI = 400
+_NEWTON_STEPS = 8
+
+
+class SmootherTables(NamedTuple):
+    """What every dataset of one design shares."""
+
+    spectrum: Spectrum
+    log_kappa: Array  # (K,)
+    inverse_square: Array  # 1 / (kappa + lambda)^2, (P, n, K)
+    inverse_trace: Array  # tr Phi^-1, (P, K)
+    among: Array  # squared differences of the design, (n, n, k)
+    across: Array  # of nodes to design, (Q, n, k)
+
+
+class Smooth(NamedTuple):
+    """mu-hat for one y, in the eigenbasis of its psi."""
+
+    spectrum: Spectrum
+    kappa: Array
+    rotated: Array  # U' y, (n,)
+    criterion: Array  # log of the cross-validation score
+    status: Array
+
+    @property
+    def psi(self) -> Array:
+        return jnp.exp(self.spectrum.log_psi)
+
+    @property
+    def inverse_diagonal(self) -> Array:
+        """The eigenvalues 1 / (kappa + lambda) of Phi^-1."""
+        return 1 / (self.kappa + self.spectrum.eigenvalues)
+
+    def at_nodes(self) -> Array:
+        """mu-hat at the quadrature nodes (Q,)."""
+        return self.spectrum.node_vectors @ (self.inverse_diagonal * self.rotated)
+
+    def at_design(self) -> Array:
+        """mu-hat at the design points: R(rho) y."""
+        shrunk = self.spectrum.eigenvalues * self.inverse_diagonal * self.rotated
+        return self.spectrum.vectors @ shrunk
+
+    def node_map(self) -> Array:
+        """The matrix (Q, n) that takes y to mu-hat at the nodes, for this rho."""
+        return (self.spectrum.node_vectors * self.inverse_diagonal) @ self.spectrum.vectors.T
+
+    def sigma2(self) -> Array:
+        """sigma2-hat: residual sum of squares over tr (I - R)^2."""
+        kept = self.kappa * self.inverse_diagonal
+        return jnp.sum((kept * self.rotated) ** 2) / jnp.sum(kept**2)
+
+
+@dataclass(frozen=True)
+class GCV:
+    """Smoothing by generalised cross-validation within bounds on psi and kappa.
+
+    Every psi_j has its own scale. For one input the grid over psi is fine (a sixteenth of a decade) and final;
+    for two and three inputs psi is moved off the grid by a quadratic through the neighbours and C_XX factorised
+    there; from four inputs on psi is the best of a scattered set. kappa is always continuous.
+    """
+
+    psi_bounds: tuple[float, float] = (1e-2, 1e3)
+    kappa_bounds: tuple[float, float] = (1e-8, 1e2)
+    kappa_points: int = 41
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in (("psi", self.psi_bounds), ("kappa", self.kappa_bounds)):
+            if not 0 < low < high < np.inf:
+                raise MethodError(f"the bounds of {name} must satisfy 0 < low < high: received ({low}, {high}).")
+
+    def prepare(self, experiment: Experiment) -> SmootherTables:
+        """Factorise C_XX over the grid of psi and tabulate the criterion's parts."""
+        return _tables(self, experiment)
+
+    def psi_grid(self, inputs: int) -> np.ndarray:
+        """The values of psi (P, k) that are searched."""
+        low, high = np.log(self.psi_bounds)
+        if inputs in _GRID_PER_INPUT:
+            axis = np.linspace(low, high, _GRID_PER_INPUT[inputs])
+            return np.exp(np.stack(np.meshgrid(*[axis] * inputs, indexing="ij"), -1).reshape(-1, inputs))
+        return np.exp(low + (high - low) * kronecker(_SCATTERED_PSI, inputs))
+
+    def fit(self, tables: SmootherTables, y: Array) -> Smooth:
+        """Choose rho for one y."""
+        rotated = jnp.einsum("pij,i->pj", tables.spectrum.vectors, y)
+        scores = jnp.log(jnp.einsum("pj,pjk->pk", rotated**2, tables.inverse_square)) - 2 * jnp.log(
+            tables.inverse_trace
+        )
+        offset, profile = _parabola_over_kappa(scores)
+        best = jnp.argmin(profile)
+        step = tables.log_kappa[1] - tables.log_kappa[0]
+        chosen = self._polish(
+            tables, tables.spectrum.at(best), rotated[best], tables.log_kappa[0] + step * offset[best]
+        )
+        inputs = tables.among.shape[-1]
+        if inputs in _GRID_PER_INPUT and inputs > 1:
+            moved = self._off_grid(tables, profile, best, y, jnp.log(chosen.kappa))
+            better = moved.criterion < chosen.criterion
+            chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
+        return chosen._replace(status=self._status(chosen))
+
+    def _polish(self, tables: SmootherTables, spectrum: Spectrum, rotated: Array, start: Array) -> Smooth:
+        """Newton's method for log kappa at one psi, kept within one cell of its start and within the bounds."""
+        low, high = np.log(self.kappa_bounds)
+        cell = tables.log_kappa[1] - tables.log_kappa[0]
+        squared, eigenvalues = rotated**2, spectrum.eigenvalues
+
+        def score(log_kappa: Array) -> Array:
+            inverse = 1 / (jnp.exp(log_kappa) + eigenvalues)
+            return jnp.log(jnp.sum(squared * inverse**2)) - 2 * jnp.log(jnp.sum(inverse))
+
+        def newton(_: int, log_kappa: Array) -> Array:
+            slope, bend = jax.grad(score)(log_kappa), jax.grad(jax.grad(score))(log_kappa)
+            step = jnp.where(bend > 0, slope / jnp.where(bend > 0, bend, 1.0), jnp.sign(slope) * cell / 4)
+            moved = log_kappa - jnp.clip(step, -cell / 2, cell / 2)
+            return jnp.clip(moved, jnp.maximum(low, start - cell), jnp.minimum(high, start + cell))
+
+        log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
+        return Smooth(spectrum, jnp.exp(log_kappa), rotated, score(log_kappa), jnp.asarray(0))
+
+    def _off_grid(self, tables: SmootherTables, profile: Array, best: Array, y: Array, log_kappa: Array) -> Smooth:
+        """Move psi to the minimum of the parabola through its neighbours, input by input, and factorise there."""
+        inputs = tables.among.shape[-1]
+        per_input = _GRID_PER_INPUT[inputs]
+        cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (per_input - 1)
+        shift = []
+        for j in range(inputs):
+            stride = per_input ** (inputs - 1 - j)
+            position = (best // stride) % per_input
+            interior = (position > 0) & (position < per_input - 1)
+            left, right = profile[jnp.maximum(best - stride, 0)], profile[jnp.minimum(best + stride, profile.size - 1)]
+            shift.append(jnp.where(interior, _vertex(left, profile[best], right), 0.0))
+        moved = spectrum_at(
+            jnp.exp(tables.spectrum.log_psi[best] + cell * jnp.stack(shift)), tables.among, tables.across
+        )
+        return self._polish(tables, moved, moved.vectors.T @ y, log_kappa)
+
+    def _status(self, smooth: Smooth) -> Array:
+        near = 1e-6
+        log_psi, log_kappa = smooth.spectrum.log_psi, jnp.log(smooth.kappa)
+        (psi_low, psi_high), (low, high) = np.log(self.psi_bounds), np.log(self.kappa_bounds)
+        at_bound = jnp.any((log_psi < psi_low + near) | (log_psi > psi_high - near))
+        at_bound |= (log_kappa < low + near) | (log_kappa > high - near)
+        return jnp.where(at_bound, int(Status.GCV_AT_BOUND), 0)
+
+
+@functools.lru_cache(maxsize=4)
+def _tables(smoother: GCV, experiment: Experiment) -> SmootherTables:
+    x, nodes = experiment.x_unit, experiment.quadrature.nodes
+    spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes)
+    log_kappa = np.linspace(*np.log(smoother.kappa_bounds), smoother.kappa_points)
+    inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
+    return SmootherTables(
+        spectrum,
+        jnp.asarray(log_kappa),
+        jnp.asarray(inverse**2),
+        jnp.asarray(inverse.sum(axis=1)),
+        jnp.asarray(squared_differences(x, x)),
+        jnp.asarray(squared_differences(nodes, x)),
+    )
+
+
+def _vertex(left: Array, middle: Array, right: Array) -> Array:
+    """Where, in cells from the middle, the parabola through three equally spaced values is smallest."""
+    bend = left - 2 * middle + right
+    return jnp.where(bend > 0, jnp.clip((left - right) / (2 * jnp.where(bend > 0, bend, 1.0)), -1.0, 1.0), 0.0)
+
+
+def _parabola_over_kappa(scores: Array) -> tuple[Array, Array]:
+    """For every psi, the position (in cells) and the value of the smallest score over kappa."""
+    last = scores.shape[1] - 1
+    index = jnp.argmin(scores, axis=1)
+    pick = lambda i: jnp.take_along_axis(scores, i[:, None], axis=1)[:, 0]  # noqa: E731
+    left, middle, right = pick(jnp.maximum(index - 1, 0)), pick(index), pick(jnp.minimum(index + 1, last))
+    vertex = jnp.where((index > 0) & (index < last), _vertex(left, middle, right), 0.0)
+    value = middle + vertex * (right - left) / 2 + vertex**2 * (left - 2 * middle + right) / 2
+    return index + vertex, jnp.where(vertex == 0.0, middle, value)
