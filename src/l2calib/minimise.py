@@ -109,6 +109,14 @@ def global_minima(
     return polish(table.thetas[starts], eta, weights, values, prior, steps)
 
 
+def scan_maxima(table: Candidates, weights: Array, values: Array, keep: int) -> Array:
+    """The `keep` candidates (keep, p) of highest loss among the local maxima of the scan, repeated if there are fewer."""
+    losses = jnp.where(jnp.isfinite(table.square), scan(table, weights, values), -jnp.inf)
+    is_highest_around = losses >= jnp.max(losses[table.neighbours], axis=1)
+    _, index = jax.lax.top_k(jnp.where(is_highest_around, losses, -jnp.inf), keep)
+    return table.thetas[jnp.where(is_highest_around[index], index, jnp.argmin(losses))]
+
+
 def polish(
     starts: Array,
     eta: Callable[[Array], Array],

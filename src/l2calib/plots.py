@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from l2calib.arrays import jnp
-from l2calib.calibration import Calibration
+from l2calib.result import Calibration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,7 +129,10 @@ def _prior(result: Calibration, parameter: str, low: float, high: float, ax: Axe
     grid = np.linspace(low, high, 200)
     density = np.exp(np.asarray(distribution.log_density(jnp.asarray(grid))))
     ax.plot(grid, density, color=_PALE, lw=0.8, label="prior", zorder=1)
-    ax.annotate("prior", (low, density[0]), (3, 2), textcoords="offset points", color=_PALE, fontsize="small")
+    # Named at the right, where the tails of most posteriors are thinner than their label is high.
+    ax.annotate(
+        "prior", (high, density[-1]), (-2, 2), textcoords="offset points", ha="right", color=_PALE, fontsize="small"
+    )
 
 
 def _bulk(grid: NDArray[np.float64], density: NDArray[np.float64]) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from l2calib.errors import InputError, L2CalibError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from l2calib.calibration import Calibration
+    from l2calib.result import Calibration
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 

@@ -12,7 +12,7 @@ from l2calib.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from l2calib.calibration import Calibration
+    from l2calib.result import Calibration
 
 
 def check_writable(folder: Path) -> None:

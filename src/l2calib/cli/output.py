@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from l2calib.calibration import Calibration
+    from l2calib.result import Calibration
 
 
 def as_json(spec: str, seed: int, results: Sequence[Calibration]) -> str:

@@ -19,13 +19,14 @@ from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
 from l2calib.methods.method import Fit
-from l2calib.minimise import Candidates
+from l2calib.minimise import Candidates, Minima, scan_maxima
 from l2calib.prior import Distribution, LogNormal
 from l2calib.smoother import GCV, SmootherTables
 
 _KAPPA_BOUNDS = (1e-8, 1e4)
 _KAPPA_POINTS = 71
 _KEPT_KAPPA = 10
+_KEPT_MAXIMA = 2
 _KEPT_PSI = {1: 10, 2: 30}
 _KEPT_PSI_BEYOND = 48
 _CAPTURED = 0.9995
@@ -101,7 +102,7 @@ class KennedyOHagan:
         sigma2 = jnp.sum(share * window.kappa * quadratic) / (experiment.observations - 2)
         return Fit(
             theta_hat=minima.theta,
-            starts=minima.thetas[:2],
+            starts=self._starts(experiment, shared, smooth.at_nodes(), minima),
             status=minima.status | smooth.status,
             gamma=None,
             sigma2=sigma2,
@@ -109,6 +110,17 @@ class KennedyOHagan:
             kappa=jnp.exp(jnp.sum(share * jnp.log(window.kappa))),
             detail=window,
         )
+
+    def first_level(self, parameters: int) -> int:
+        """With one parameter there are regularly several modes, so the engine starts where it fits several."""
+        return 1 if parameters == 1 else 0
+
+    def _starts(self, experiment: Experiment, shared: _Shared, mu: Array, minima: Minima) -> Array:
+        """Every stationary point of the L2 distance is a mode: a bias orthogonal to the slopes fits them all."""
+        if experiment.parameters > 1:
+            return minima.thetas[:2]
+        maxima = scan_maxima(shared.candidates, experiment.weights, mu, _KEPT_MAXIMA)
+        return jnp.concatenate([minima.thetas, maxima])
 
     def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
         log_terms, _ = self._terms(experiment, fit.detail, theta)

@@ -35,6 +35,8 @@ class Method(Protocol):
 class DensityMethod(Method, Protocol):
     """A method whose posterior has a density, up to a constant."""
 
+    def first_level(self, parameters: int) -> int: ...
+
     def log_density(self, experiment: Experiment, shared: Any, fit: Fit, theta: Array) -> Array: ...
 
 

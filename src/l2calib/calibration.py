@@ -1,0 +1,197 @@
+"""calibrate(), calibrate_batch() and compare(): a problem and a method in, posteriors out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.engines import Engine, default_engine
+from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
+from l2calib.experiment import Experiment, Problem
+from l2calib.methods import PAPER_METHODS, DensityMethod, DrawingMethod, method_named
+from l2calib.result import Calibration
+from l2calib.solve import Solution, solve_batch, solve_one
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DEFAULT_METHOD = "gb-l2"
+
+
+def calibrate(
+    problem: Problem,
+    method: str | DensityMethod | DrawingMethod = _DEFAULT_METHOD,
+    seed: int = 0,
+    engine: Engine | None = None,
+) -> Calibration:
+    """The posterior of the parameters by one method.
+
+    The engine is chosen by the number of parameters unless one is given. Raises CalibrationFailed when there is no
+    posterior; anything less is in the result's status and messages.
+    """
+    calibrator = _method(method)
+    experiment = problem.experiment
+    integrator = engine or default_engine(experiment.parameters)
+    key = _keys([seed])[0]
+    started = time.perf_counter()
+    solution, level = solve_one(calibrator, experiment, integrator, problem.y, key)
+    seconds = time.perf_counter() - started
+    keys = (jax.random.split(key)[0], jax.random.fold_in(key, 1))
+    result = Calibration(problem, calibrator, integrator, solution, level, seed, seconds, keys)
+    if result.status.failed:
+        failures = (result.status & (Status.FLAT_LOSS | Status.NOT_FINITE)).sentences()
+        raise CalibrationFailed(" ".join(failures))
+    return result
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Posterior summaries of many datasets of one experiment, a row each.
+
+    `mean`, `sd` and `theta_hat` are (B, p), `quantiles` is (B, p, 3) at 2.5, 50 and 97.5 percent; `gamma`, `sigma2` and
+    `kappa` are (B,) and `psi` is (B, k), None where the method has none; `status` holds `Status` values, `error` the
+    numerical error in posterior standard deviations.
+    """
+
+    method: str
+    solution: Solution
+
+    @property
+    def mean(self) -> np.ndarray:
+        return np.asarray(self.solution.summary.mean)
+
+    @property
+    def sd(self) -> np.ndarray:
+        return np.asarray(self.solution.summary.sd)
+
+    @property
+    def quantiles(self) -> np.ndarray:
+        return np.asarray(self.solution.summary.quantiles)
+
+    @property
+    def status(self) -> np.ndarray:
+        return np.asarray(self.solution.status)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Which datasets have no posterior."""
+        return (self.status & int(Status.FLAT_LOSS | Status.NOT_FINITE)) != 0
+
+    @property
+    def error(self) -> np.ndarray:
+        return np.asarray(self.solution.error)
+
+    @property
+    def theta_hat(self) -> np.ndarray:
+        return np.asarray(self.solution.fit.theta_hat)
+
+    @property
+    def gamma(self) -> np.ndarray | None:
+        return self._learnt("gamma")
+
+    @property
+    def sigma2(self) -> np.ndarray | None:
+        return self._learnt("sigma2")
+
+    @property
+    def psi(self) -> np.ndarray | None:
+        return self._learnt("psi")
+
+    @property
+    def kappa(self) -> np.ndarray | None:
+        return self._learnt("kappa")
+
+    def _learnt(self, name: str) -> np.ndarray | None:
+        value = getattr(self.solution.fit, name)
+        return None if value is None else np.asarray(value)
+
+    def covers(self, theta: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Whether the 95% interval of every dataset and parameter holds theta (B, p)."""
+        target = np.asarray(theta, dtype=float)
+        return (self.quantiles[:, :, 0] <= target) & (target <= self.quantiles[:, :, 2])
+
+
+def calibrate_batch(
+    experiment: Experiment | Problem,
+    responses: np.ndarray,
+    method: str | DensityMethod | DrawingMethod = _DEFAULT_METHOD,
+    seed: int | Sequence[int] = 0,
+    engine: Engine | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Batch:
+    """Calibrate many vectors of responses (B, n) of one experiment.
+
+    With one seed, dataset i has its own stream derived from (seed, i); with a sequence of seeds, dataset i gives what
+    `calibrate` gives for it with seed i.
+    """
+    known = experiment.experiment if isinstance(experiment, Problem) else experiment
+    calibrator = _method(method)
+    integrator = engine or default_engine(known.parameters)
+    y = np.asarray(responses, dtype=float)
+    if y.ndim != 2 or y.shape[1] != known.observations or not len(y):
+        raise DataError(
+            f"the responses of a batch must have shape (datasets, {known.observations}): received {y.shape}."
+        )
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y).all(axis=1)))
+        raise DataError(f"dataset {row + 1} of the batch has missing or infinite responses; drop it.")
+    if isinstance(seed, int):
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(len(y)))
+    elif len(seed) == len(y):
+        keys = _keys(seed)
+    else:
+        raise MethodError(f"there are {len(y)} datasets and {len(seed)} seeds; give one seed, or one for each.")
+    return Batch(calibrator.name, solve_batch(calibrator, known, integrator, y, keys, progress))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several methods on one problem."""
+
+    results: list[Calibration]
+
+    def __iter__(self) -> Iterator[Calibration]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def summary(self) -> pd.DataFrame:
+        """One row per method and parameter."""
+        import pandas as pd
+
+        return pd.concat({result.method: result.summary() for result in self.results}, names=["method", "parameter"])
+
+
+def compare(
+    problem: Problem,
+    methods: Iterable[str | DensityMethod | DrawingMethod] | None = None,
+    seed: int = 0,
+    engine: Engine | None = None,
+) -> Comparison:
+    """Every method of the paper, or those named, side by side."""
+    chosen = list(PAPER_METHODS) if methods is None else list(methods)
+    return Comparison([calibrate(problem, method, seed, engine) for method in chosen])
+
+
+def _method(method: str | DensityMethod | DrawingMethod) -> DensityMethod | DrawingMethod:
+    if isinstance(method, str):
+        return method_named(method)
+    if hasattr(method, "fit") and hasattr(method, "prepare"):
+        return method
+    raise MethodError(f"the method is not one: received {method!r}; give a name or for example GeneralBayes().")
+
+
+def _keys(seeds: Sequence[int]) -> Any:
+    def key_of(seed: Array) -> Array:
+        return jax.random.fold_in(jax.random.key(seed), 0)
+
+    return jax.vmap(key_of)(jnp.asarray(seeds))
+
+
+__all__ = ["Batch", "Calibration", "Comparison", "calibrate", "calibrate_batch", "compare"]

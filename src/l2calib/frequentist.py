@@ -1,0 +1,125 @@
+"""The answers without a posterior: estimates with their sandwich covariance, and the target of a known system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from l2calib.arrays import jax, jnp
+from l2calib.data import Box
+from l2calib.errors import CalibrationFailed, Status
+from l2calib.experiment import Experiment, Problem
+from l2calib.losses import (
+    L2,
+    Loss,
+    is_flat,
+    loss_candidates,
+    loss_derivatives,
+    loss_minima,
+    matched_gamma,
+    score_covariance,
+)
+from l2calib.quadrature import Quadrature, default_quadrature
+from l2calib.smoother import GCV
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """theta-hat of a loss, with the covariance V^-1 W V^-1 of its sampling distribution."""
+
+    names: tuple[str, ...]
+    theta_hat: np.ndarray
+    covariance: np.ndarray
+    V: np.ndarray
+    W: np.ndarray
+    loss: float
+    sigma2: float
+    status: Status
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        return np.sqrt(np.diag(self.covariance))
+
+    def as_dict(self) -> dict[str, float]:
+        """theta-hat by parameter."""
+        return dict(zip(self.names, self.theta_hat.tolist(), strict=True))
+
+
+def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = None) -> Estimate:
+    """The minimiser of a loss (L2 by default) and its standard errors."""
+    chosen, experiment = loss or L2(), problem.experiment
+    gcv = smoother or GCV()
+    tables = gcv.prepare(experiment)
+    smooth = jax.jit(gcv.fit)(tables, jnp.asarray(problem.y))
+    values = chosen.values(smooth, jnp.asarray(problem.y))
+    minima = loss_minima(chosen, experiment, loss_candidates(chosen, experiment), values)
+    at = loss_derivatives(chosen, experiment, values, minima.theta)
+    status = Status(int(minima.status | smooth.status))
+    if bool(is_flat(at)):
+        raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
+    V = np.asarray(at.hessian)
+    W = np.asarray(score_covariance(chosen, experiment, smooth, at, smooth.sigma2()))
+    inverse = np.linalg.inv(V)
+    return Estimate(
+        names=experiment.prior.names,
+        theta_hat=np.asarray(minima.theta),
+        covariance=inverse @ W @ inverse,
+        V=V,
+        W=W,
+        loss=float(minima.losses[0]),
+        sigma2=float(smooth.sigma2()),
+        status=status,
+    )
+
+
+@dataclass(frozen=True)
+class L2Target:
+    """theta_L2 of a known system mu, and what follows from it for large n."""
+
+    names: tuple[str, ...]
+    theta: np.ndarray
+    discrepancy: float  # the squared L2 distance at theta_L2
+    V: np.ndarray  # Hessian of the squared L2 distance
+    slopes: np.ndarray  # integral of the products of the model's slopes
+    status: Status
+
+    def gamma(self, sigma2: float) -> float:
+        """The limit of the OLS scaling, for errors of variance sigma2; n times it is the limit for the L2 loss."""
+        return float(matched_gamma(jnp.asarray(self.V), jnp.asarray(4 * sigma2 * self.slopes)))
+
+    def general_bayes_sd(self, n: int, sigma2: float) -> np.ndarray:
+        """Posterior standard deviations of general Bayes at large n, by the normal limit."""
+        return np.sqrt(np.diag(np.linalg.inv(n * self.gamma(sigma2) * self.V)))
+
+    def nonlinear_regression_sd(self, n: int, sigma2: float) -> np.ndarray:
+        """The same for non-linear regression, which adds the discrepancy to the error variance."""
+        return np.sqrt(np.diag(np.linalg.inv(n * self.V / (2 * (sigma2 + self.discrepancy)))))
+
+
+def target(
+    model: Callable[..., Any],
+    mu: Callable[..., Any],
+    inputs: Mapping[str, tuple[float, float]],
+    prior: Mapping[str, object],
+    quadrature: Quadrature | None = None,
+) -> L2Target:
+    """theta_L2 of a model and a known system mu, a function of the same named inputs."""
+    rule = quadrature or default_quadrature(len(inputs))
+    box = Box(inputs)
+    nodes = box.from_unit(rule.nodes)
+    experiment = Experiment(model, inputs, nodes, prior, rule)
+    loss = L2()
+    values = jnp.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    minima = loss_minima(loss, experiment, loss_candidates(loss, experiment), values)
+    at = loss_derivatives(loss, experiment, values, minima.theta)
+    return L2Target(
+        names=experiment.prior.names,
+        theta=np.asarray(minima.theta),
+        discrepancy=float(minima.losses[0]),
+        V=np.asarray(at.hessian),
+        slopes=np.asarray(at.gauss_newton) / 2,
+        status=Status(int(minima.status)),
+    )

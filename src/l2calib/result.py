@@ -1,0 +1,248 @@
+"""The result of a calibration: labels, tables, draws and files around one posterior."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from l2calib.arrays import jax, jnp
+from l2calib.engines import Engine, Integrate
+from l2calib.errors import MethodError, Status
+from l2calib.experiment import Problem
+from l2calib.methods import DensityMethod, DrawingMethod
+from l2calib.posterior import PROBABILITIES, marginal_density, quantiles
+from l2calib.solve import Solution, draws_only, independent_draws, solve_one
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
+_CHAINS = 4
+
+
+@dataclass(frozen=True)
+class Rho:
+    """The smoothing or correlation parameters: psi (k,) on the unit cube, and kappa."""
+
+    psi: np.ndarray
+    kappa: float
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """One posterior of one problem by one method."""
+
+    problem: Problem
+    calibrator: DensityMethod | DrawingMethod
+    integrator: Engine
+    solution: Solution
+    level: int
+    seed: int
+    seconds: float
+    keys: tuple[Any, Any] = field(repr=False)  # for the fit and for further draws
+
+    @property
+    def method(self) -> str:
+        return self.calibrator.name
+
+    @property
+    def engine(self) -> str:
+        return "draws" if draws_only(self.calibrator) else self.integrator.name
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.problem.parameter_names
+
+    @property
+    def status(self) -> Status:
+        return Status(int(self.solution.status))
+
+    @property
+    def messages(self) -> list[str]:
+        """What to know before relying on this result, in sentences."""
+        return self.status.sentences()
+
+    @property
+    def numerical_error(self) -> float:
+        """In posterior standard deviations; for draws, the Monte Carlo error of the mean."""
+        return float(self.solution.error)
+
+    @property
+    def theta_hat(self) -> dict[str, float]:
+        """The estimate that the method starts from: theta-hat of its loss."""
+        return dict(zip(self.parameter_names, (float(v) for v in self.solution.fit.theta_hat), strict=True))
+
+    @property
+    def gamma(self) -> float | None:
+        return _optional(self.solution.fit.gamma)
+
+    @property
+    def sigma2(self) -> float | None:
+        return _optional(self.solution.fit.sigma2)
+
+    @property
+    def rho(self) -> Rho | None:
+        fit = self.solution.fit
+        return None if fit.psi is None else Rho(np.asarray(fit.psi), float(fit.kappa))
+
+    @property
+    def diagnostics(self) -> dict[str, np.ndarray]:
+        """Of Markov chains: r_hat, ess, divergences; empty otherwise."""
+        points = self.solution.points
+        assert points is not None
+        return {name: np.asarray(value) for name, value in (points.diagnostics or {}).items()}
+
+    def summary(self) -> pd.DataFrame:
+        """One row per parameter: mean, sd and the quantiles of the equal-tailed interval."""
+        import pandas as pd
+
+        mean, sd, q = self.solution.summary
+        return pd.DataFrame(
+            np.column_stack([mean, sd, q]),
+            index=pd.Index(self.parameter_names, name="parameter"),
+            columns=list(SUMMARY_COLUMNS),
+        )
+
+    def draws(self, number: int, seed: int | None = None) -> dict[str, np.ndarray]:
+        """`number` draws from the posterior, by parameter.
+
+        Independent draws, except from NUTS: then they are taken from its chains, which run again if more are wanted
+        than there are.
+        """
+        if number < 1:
+            raise MethodError(f"the number of draws must be positive: received {number}.")
+        fit_key, draw_key = self.keys
+        key = draw_key if seed is None else jax.random.key(seed)
+        if self.engine == "nuts":
+            theta = self._from_chains(number, key)
+        else:
+            integrator = self.integrator if isinstance(self.integrator, Integrate) else Integrate()
+            theta = independent_draws(
+                self.calibrator, self.problem.experiment, integrator, self.level, self.problem.y, fit_key, key, number
+            )
+        return {name: theta[:, j] for j, name in enumerate(self.parameter_names)}
+
+    def _from_chains(self, number: int, key: Any) -> np.ndarray:
+        import dataclasses
+
+        experiment, points = self.problem.experiment, self.solution.points
+        assert points is not None
+        if number > len(points.z):
+            longer = dataclasses.replace(self.integrator, draws=number)  # type: ignore[type-var]
+            points = solve_one(self.calibrator, experiment, longer, self.problem.y, key)[0].points
+            assert points is not None
+        chosen = jax.random.permutation(key, len(points.z))[:number]
+        return np.asarray(experiment.prior.from_line(jnp.asarray(points.z)[chosen]))
+
+    def marginal(self, name: str, points: int = 200) -> tuple[np.ndarray, np.ndarray]:
+        """The marginal posterior density of one parameter: a grid of values and the density there."""
+        if name not in self.parameter_names:
+            raise MethodError(f"there is no parameter '{name}': the parameters are {', '.join(self.parameter_names)}.")
+        j = self.parameter_names.index(name)
+        weighted, prior = self.solution.points, self.problem.experiment.prior
+        assert weighted is not None
+        ends = quantiles(jax.tree.map(jnp.asarray, weighted), jnp.asarray([5e-4, 1 - 5e-4]))
+        middle = ends.mean(axis=0)
+        line = middle + jnp.linspace(-0.6, 0.6, points)[:, None] * (ends[1] - ends[0])
+        density = marginal_density(jax.tree.map(jnp.asarray, weighted), j, line[:, j])
+        theta, slope = prior.from_line(line)[:, j], jnp.exp(prior.log_slope(line)[:, j])
+        return np.asarray(theta), np.asarray(density / slope)
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry of this result in the command line's JSON."""
+        table = self.summary()
+        rho = self.rho
+        return {
+            "method": self.method,
+            "parameters": {
+                name: {column: _number(table.loc[name, column]) for column in SUMMARY_COLUMNS}
+                for name in self.parameter_names
+            },
+            "theta_hat": {name: _number(value) for name, value in self.theta_hat.items()},
+            "gamma": _number(self.gamma),
+            "sigma2": _number(self.sigma2),
+            "rho": None if rho is None else {"psi": [_number(v) for v in rho.psi], "kappa": _number(rho.kappa)},
+            "engine": self.engine,
+            "status": str(self.status),
+            "seconds": _number(self.seconds),
+        }
+
+    def to_datatree(self, draws: int = 4000) -> xr.DataTree:
+        """An ArviZ DataTree: posterior draws, the data, and what was learnt on the way as attributes."""
+        import xarray as xr
+        from arviz_base import from_dict
+
+        per_chain = -(-draws // _CHAINS)
+        drawn = self.draws(per_chain * _CHAINS)
+        problem = self.problem
+        tree = from_dict(
+            {
+                "posterior": {name: values.reshape(_CHAINS, per_chain) for name, values in drawn.items()},
+                "observed_data": {problem.response: problem.y},
+                "constant_data": {name: problem.x[:, j] for j, name in enumerate(problem.input_names)},
+            }
+        )
+        summary = self.summary().to_xarray()
+        tree["summary"] = xr.DataTree(summary)
+        tree.attrs = {**self._attributes()}
+        return tree
+
+    def _attributes(self) -> dict[str, Any]:
+        from l2calib import __version__
+
+        rho = self.rho
+        optional = {
+            "gamma": self.gamma,
+            "sigma2": self.sigma2,
+            "psi": None if rho is None else rho.psi,
+            "kappa": None if rho is None else rho.kappa,
+        }
+        return {
+            "creation_library": "l2calib",
+            "creation_library_version": __version__,
+            "method": self.method,
+            "engine": self.engine,
+            "status": str(self.status),
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "numerical_error": self.numerical_error,
+            "theta_hat": np.array(list(self.theta_hat.values())),
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the DataTree as NetCDF, atomically."""
+        destination = Path(path)
+        handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.")
+        os.close(handle)
+        try:
+            self.to_datatree().to_netcdf(name, engine="h5netcdf")
+            os.replace(name, destination)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def __repr__(self) -> str:
+        return f"Calibration({self.method}, {self.status})\n{self.summary()}"
+
+
+def load(path: str | os.PathLike[str]) -> xr.DataTree:
+    """Read what `Calibration.save` wrote."""
+    import xarray as xr
+
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        return tree.load()
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

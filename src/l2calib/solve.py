@@ -1,0 +1,222 @@
+"""Where method meets engine: compiled functions from responses to posteriors.
+
+One dataset is a pure function of (shared, y, key); a batch is its vmap. A dataset whose numerical error exceeds the
+engine's tolerance is solved again at the next level, together with the others that need it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.engines import Engine, Integrate
+from l2calib.errors import Status
+from l2calib.experiment import Experiment
+from l2calib.methods import DensityMethod, DrawingMethod, Fit
+from l2calib.posterior import Points, Summary, Target, summarise
+
+_CHUNK_BYTES = 256e6
+_LARGEST_CHUNK = 512
+
+
+class Solution(NamedTuple):
+    """What is known of one dataset, or of a batch along the first axis."""
+
+    fit: Fit
+    points: Points | None  # None in a batch
+    summary: Summary
+    error: Array
+    status: Array
+
+
+def draws_only(method: DensityMethod | DrawingMethod) -> TypeGuard[DrawingMethod]:
+    """Whether the method has draws instead of a density."""
+    return hasattr(method, "draw")
+
+
+@functools.lru_cache(maxsize=16)
+def prepared(method: DensityMethod | DrawingMethod, experiment: Experiment) -> Any:
+    """What the method shares among all datasets of this experiment."""
+    return method.prepare(experiment)
+
+
+def target_of(method: DensityMethod, experiment: Experiment, shared: Any, fit: Fit) -> Target:
+    """The posterior's log density on the line."""
+    prior = experiment.prior
+
+    def log_density(z: Array) -> Array:
+        theta = prior.from_line(z)
+        return method.log_density(experiment, shared, fit, theta) + jnp.sum(prior.log_slope(z))
+
+    return Target(log_density, prior.to_line(fit.starts))
+
+
+def _solver(
+    method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int
+) -> Callable[[Any, Array, Array], Solution]:
+    """The function of one dataset."""
+    prior = experiment.prior
+
+    def solve(shared: Any, y: Array, key: Array) -> Solution:
+        fit_key, engine_key = jax.random.split(key)
+        fit = method.fit(experiment, shared, y, fit_key)
+        if draws_only(method):
+            theta = method.draw(experiment, shared, fit, engine_key, method.draws)
+            weights = jnp.full(method.draws, 1 / method.draws)
+            finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
+            points = Points(prior.to_line(theta), weights, None, jnp.asarray(method.draws**-0.5), finite, None)
+        else:
+            points = engine.points(target_of(method, experiment, shared, fit), level, engine_key)
+        summary = summarise(points, prior.from_line)
+        status = fit.status | points.status
+        finite_summary = jnp.isfinite(summary.mean).all() & jnp.isfinite(summary.quantiles).all()
+        status = jnp.where(finite_summary, status, status | int(Status.NOT_FINITE))
+        return Solution(fit._replace(detail=None), points, summary, points.error, status)
+
+    return solve
+
+
+@functools.lru_cache(maxsize=64)
+def _single(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
+    return jax.jit(_solver(method, experiment, engine, level))
+
+
+@functools.lru_cache(maxsize=64)
+def _batched(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
+    solve = _solver(method, experiment, engine, level)
+
+    def without_points(shared: Any, y: Array, key: Array) -> Solution:
+        return solve(shared, y, key)._replace(points=None)
+
+    return jax.jit(jax.vmap(without_points, (None, 0, 0)))
+
+
+def first_level(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> int:
+    """Where refinement starts."""
+    if draws_only(method):
+        return 0
+    return min(method.first_level(experiment.parameters), engine.levels(experiment.parameters) - 1)
+
+
+def solve_one(
+    method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, y: np.ndarray, key: Array
+) -> tuple[Solution, int]:
+    """One dataset with its weighted points, and the level that sufficed."""
+    shared = prepared(method, experiment)
+    level = first_level(method, experiment, engine)
+    while True:
+        solution: Solution = jax.device_get(_single(method, experiment, engine, level)(shared, jnp.asarray(y), key))
+        last = draws_only(method) or level == engine.levels(experiment.parameters) - 1
+        if last or not solution.status & Status.INACCURATE:
+            return solution, level
+        level += 1
+
+
+def solve_batch(
+    method: DensityMethod | DrawingMethod,
+    experiment: Experiment,
+    engine: Engine,
+    responses: np.ndarray,
+    keys: Array,
+    progress: Callable[[int], None] | None = None,
+) -> Solution:
+    """Many datasets of one experiment, in chunks of a fixed shape; `progress` is told how many are done."""
+    shared = prepared(method, experiment)
+    level = first_level(method, experiment, engine)
+    levels = 1 if draws_only(method) else engine.levels(experiment.parameters)
+    todo = np.arange(len(responses))
+    result: Solution | None = None
+    while True:
+        solved = _in_chunks(_batched(method, experiment, engine, level), shared, responses[todo], keys[todo], method, experiment)
+        if result is None:
+            result = solved
+        else:
+            jax.tree.map(lambda whole, part, rows=todo: _replace_rows(whole, part, rows), result, solved)
+        done = np.asarray(solved.status & int(Status.INACCURATE)) == 0
+        if progress is not None:
+            progress(int(done.sum()))
+        todo, level = todo[~done], level + 1
+        if level == levels or not todo.size:
+            return result
+
+
+def _replace_rows(whole: np.ndarray, part: np.ndarray, rows: np.ndarray) -> None:
+    whole[rows] = part
+
+
+def _chunk_size(method: DensityMethod | DrawingMethod, experiment: Experiment, number: int) -> int:
+    """A power of two that keeps the working set of a chunk in bounds, whatever the machine."""
+    p, n, nodes = experiment.parameters, experiment.observations, len(experiment.weights)
+    thetas = {1: 200, 2: 1500, 3: 2500}.get(p, 8000)
+    resamples = getattr(method, "draws", getattr(getattr(method, "scaling", None), "resamples", 0))
+    heavy = 30 * n * (n + thetas) if method.name.startswith(("koh", "kennedy")) else 0
+    numbers = thetas * max(n, nodes) + resamples * (nodes * 4 + 1024) + heavy + n * nodes
+    fitting = max(1, int(_CHUNK_BYTES / (8 * numbers)))
+    largest = min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))
+    return int(min(largest, 2 ** int(np.ceil(np.log2(max(number, 1))))))
+
+
+def _in_chunks(
+    run: Callable[[Any, Array, Array], Solution],
+    shared: Any,
+    responses: np.ndarray,
+    keys: Array,
+    method: DensityMethod | DrawingMethod,
+    experiment: Experiment,
+) -> Solution:
+    chunk = _chunk_size(method, experiment, len(responses))
+    parts = []
+    for start in range(0, len(responses), chunk):
+        rows = np.minimum(np.arange(start, start + chunk), len(responses) - 1)
+        part = jax.device_get(run(shared, jnp.asarray(responses[rows]), keys[rows]))
+        kept = min(chunk, len(responses) - start)
+        parts.append(jax.tree.map(lambda a, kept=kept: np.array(a[:kept]), part))
+    stacked: Solution = jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
+    return stacked
+
+
+@functools.lru_cache(maxsize=16)
+def _drawer(method: DensityMethod, experiment: Experiment, engine: Integrate, level: int, number: int) -> Any:
+    def draw(shared: Any, y: Array, fit_key: Array, key: Array) -> tuple[Array, Array]:
+        fit = method.fit(experiment, shared, y, fit_key)
+        z, accept = engine.draws(target_of(method, experiment, shared, fit), level, key, number)
+        return experiment.prior.from_line(z), accept
+
+    return jax.jit(draw)
+
+
+@functools.lru_cache(maxsize=16)
+def _projector(method: DrawingMethod, experiment: Experiment, number: int) -> Any:
+    def draw(shared: Any, y: Array, fit_key: Array, key: Array) -> Array:
+        return method.draw(experiment, shared, method.fit(experiment, shared, y, fit_key), key, number)
+
+    return jax.jit(draw)
+
+
+def independent_draws(
+    method: DensityMethod | DrawingMethod,
+    experiment: Experiment,
+    engine: Integrate,
+    level: int,
+    y: np.ndarray,
+    fit_key: Array,
+    key: Array,
+    number: int,
+) -> np.ndarray:
+    """`number` independent draws of theta (number, p), from the density or from the method itself."""
+    shared = prepared(method, experiment)
+    batch = min(8192, 2 ** int(np.ceil(np.log2(max(2 * number, 256)))))
+    kept: list[np.ndarray] = []
+    while sum(map(len, kept)) < number:
+        key, step = jax.random.split(key)
+        if draws_only(method):
+            kept.append(np.asarray(_projector(method, experiment, min(batch, 1024))(shared, y, fit_key, step)))
+        else:
+            drawer = _drawer(method, experiment, engine, level, batch)
+            theta, accept = (np.asarray(a) for a in drawer(shared, y, fit_key, step))
+            kept.append(theta[accept])
+    return np.concatenate(kept)[:number]
