@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import l2calib.calibration
+import l2calib.result
 from l2calib import cli
 from l2calib.errors import CalibrationFailed
 
@@ -110,7 +111,7 @@ def test_out_holds_everything_and_nothing_else(wiffle):
     assert names == {"results.json", "gb-l2.nc", "koh.nc", "calibration.png", "calibration.svg"}
     assert json.loads((out / "results.json").read_text()) == json.loads(done.stdout)
     assert (out / "calibration.png").read_bytes().startswith(b"\x89PNG")
-    assert l2calib.calibration.load(out / "koh.nc")["posterior"]["g"].size > 0
+    assert l2calib.load(out / "koh.nc")["posterior"]["g"].size > 0
 
 
 def test_statuses_are_notes_on_stderr(wiffle):
@@ -248,7 +249,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(run, folder, monkeypatch)
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(l2calib.calibration.Calibration, "save", full)
+    monkeypatch.setattr(l2calib.result.Calibration, "save", full)
     out = folder / "out"
     assert_one_sentence(*run("calibrate", folder / "spec.toml", "--method", "nlm", "--out", out), "No space left")
     assert list(out.iterdir()) == []
