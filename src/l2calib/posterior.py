@@ -29,22 +29,30 @@ class Target(NamedTuple):
     starts: Array  # (S, p)
 
 
-class Lattices(NamedTuple):
-    """The geometry of L lattices that N points belong to."""
+class Marginal(NamedTuple):
+    """One parameter's points on L lattices, uniform in x = bend asinh((z - centre) / bend)."""
 
-    owner: Array  # (N,) which lattice
-    centres: Array  # (L, p)
-    reach: Array  # (L, p) half the extent along each parameter
-    width: Array  # (L, p) spacing along each parameter
+    z: Array  # (N,)
+    weights: Array  # (N,), summing to one
+    owner: Array  # (N,) which lattice a point belongs to
+    centre: Array  # (L,)
+    bend: Array  # (L,)
+    reach: Array  # (L,) half the extent in x
+    width: Array  # (L,) spacing in x
     frequencies: Array  # (K,) 1, 2, ..., K
+
+    def coordinate(self, z: Array, lattice: Array | slice) -> Array:
+        """x of z on some lattices."""
+        bend = self.bend[lattice]
+        return bend * jnp.arcsinh((z - self.centre[lattice]) / bend)
 
 
 class Points(NamedTuple):
-    """Weighted points of a posterior, with weights that sum to one."""
+    """Weighted points of a posterior, with weights that sum to one, and the marginals of an integration."""
 
     z: Array  # (N, p)
     weights: Array  # (N,)
-    lattices: Lattices | None  # None for draws
+    marginals: tuple[Marginal, ...] | None  # None for draws
     error: Array  # numerical error in posterior standard deviations
     status: Array
     diagnostics: dict[str, Array] | None  # of Markov chains
@@ -66,21 +74,27 @@ def moments(values: Array, weights: Array) -> tuple[Array, Array]:
 
 def summarise(points: Points, from_line: Callable[[Array], Array]) -> Summary:
     """The posterior summary of theta = from_line(z)."""
-    mean, sd = moments(from_line(points.z), points.weights)
     line_quantiles = quantiles(points, jnp.asarray(PROBABILITIES))
+    if points.marginals is None:
+        mean, sd = moments(from_line(points.z), points.weights)
+    else:
+        # from_line acts on every parameter by itself, so each marginal needs only its own column.
+        p = points.z.shape[1]
+        theta = [from_line(jnp.repeat(m.z[:, None], p, axis=1))[:, j] for j, m in enumerate(points.marginals)]
+        pairs = [moments(t[:, None], m.weights) for t, m in zip(theta, points.marginals, strict=True)]
+        mean, sd = (jnp.concatenate(column) for column in zip(*pairs, strict=True))
     return Summary(mean, sd, from_line(line_quantiles).T)
 
 
 def quantiles(points: Points, probabilities: Array) -> Array:
     """Marginal quantiles on the line (len(probabilities), p)."""
-    if points.lattices is None:
+    if points.marginals is None:
         return jax.vmap(_sample_quantiles, (1, None, None), 1)(points.z, points.weights, probabilities)
-    mean, sd = moments(points.z, points.weights)
     columns = []
-    for j in range(points.z.shape[1]):
-        series = _series(points, points.lattices, j)
+    for marginal in points.marginals:
+        mean, sd = moments(marginal.z[:, None], marginal.weights)
         solve = jax.vmap(_solve_quantile, (None, None, None, 0))
-        columns.append(solve(series, mean[j], sd[j], probabilities))
+        columns.append(solve(_series(marginal), mean[0], sd[0], probabilities))
     return jnp.stack(columns, axis=1)
 
 
@@ -93,22 +107,29 @@ def _sample_quantiles(z: Array, weights: Array, probabilities: Array) -> Array:
 class _Series(NamedTuple):
     """The marginal of one parameter: a Fourier series for every lattice, on the lattice's own span."""
 
-    start: Array  # (L,) left end of the span
-    span: Array  # (L,)
+    marginal: Marginal
     mass: Array  # (L,)
     cosine: Array  # (L, K)
     sine: Array  # (L, K)
 
-    def evaluate(self, t: Array) -> tuple[Array, Array]:
-        """Distribution function and density at t."""
+    def evaluate(self, z: Array) -> tuple[Array, Array]:
+        """Distribution function and density at z."""
         k = jnp.arange(1, self.cosine.shape[1] + 1)
-        position = jnp.clip((t - self.start) / self.span, 0.0, 1.0)
+        span = 2 * _SPAN_MARGIN * self.marginal.reach
+        x = self.marginal.coordinate(z, slice(None))
+        position = jnp.clip(x / span + 0.5, 0.0, 1.0)
         cosines, sines = _waves(2 * jnp.pi * position[:, None], self.cosine.shape[1])
         waves = self.cosine * sines + self.sine * (1 - cosines)
         below = self.mass * position + jnp.sum(waves / (jnp.pi * k), axis=1)
         height = self.mass + 2 * jnp.sum(self.cosine * cosines + self.sine * sines, axis=1)
+        slope = 1 / jnp.sqrt(1 + ((z - self.marginal.centre) / self.marginal.bend) ** 2)
         inside = (position > 0.0) & (position < 1.0)
-        return jnp.sum(below), jnp.sum(jnp.where(inside, height / self.span, 0.0))
+        return jnp.sum(below), jnp.sum(jnp.where(inside, slope * height / span, 0.0))
+
+    def ends(self) -> tuple[Array, Array]:
+        """The interval outside which there is nothing."""
+        extent = self.marginal.bend * jnp.sinh(_SPAN_MARGIN * self.marginal.reach / self.marginal.bend)
+        return jnp.min(self.marginal.centre - extent), jnp.max(self.marginal.centre + extent)
 
 
 def _waves(angle: Array, number: int) -> tuple[Array, Array]:
@@ -121,13 +142,12 @@ def _waves(angle: Array, number: int) -> tuple[Array, Array]:
     return cosines.reshape(flat)[..., 1 : number + 1], sines.reshape(flat)[..., 1 : number + 1]
 
 
-def _series(points: Points, lattices: Lattices, parameter: int) -> _Series:
+def _series(marginal: Marginal) -> _Series:
     """Sum the points of every lattice into its Fourier series."""
-    start = lattices.centres[:, parameter] - _SPAN_MARGIN * lattices.reach[:, parameter]
-    span = 2 * _SPAN_MARGIN * lattices.reach[:, parameter]
-    owner, k = lattices.owner, lattices.frequencies
-    angle = 2 * jnp.pi * (points.z[:, parameter] - start[owner]) / span[owner]
-    belongs = (owner == jnp.arange(start.size)[:, None]) * points.weights  # (L, N)
+    owner, k = marginal.owner, marginal.frequencies
+    span = 2 * _SPAN_MARGIN * marginal.reach
+    angle = 2 * jnp.pi * (marginal.coordinate(marginal.z, owner) / span[owner] + 0.5)
+    belongs = (owner == jnp.arange(span.size)[:, None]) * marginal.weights  # (L, N)
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
 
     def advance(wave: tuple[Array, Array], _: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -135,9 +155,8 @@ def _series(points: Points, lattices: Lattices, parameter: int) -> _Series:
         return (c * cosine - s * sine, s * cosine + c * sine), (belongs @ c, belongs @ s)
 
     _, (cosines, sines) = jax.lax.scan(advance, (cosine, sine), k)
-    frequency = 2 * jnp.pi * k / span[:, None] * lattices.width[:, parameter, None]
-    kept = _low_pass(frequency**2 / 2)
-    return _Series(start, span, jnp.sum(belongs, axis=1), kept * cosines.T, kept * sines.T)
+    kept = _low_pass((2 * jnp.pi * k * (marginal.width / span)[:, None]) ** 2 / 2)
+    return _Series(marginal, jnp.sum(belongs, axis=1), kept * cosines.T, kept * sines.T)
 
 
 def _low_pass(s: Array) -> Array:
@@ -166,15 +185,15 @@ def _solve_quantile(series: _Series, mean: Array, sd: Array, probability: Array)
         return low, high, moved, moved - t, count + 1
 
     guess = mean + sd * jax.scipy.special.ndtri(probability)
-    low, high = jnp.min(series.start), jnp.max(series.start + series.span)
+    low, high = series.ends()
     start = (low, high, jnp.clip(guess, low, high), jnp.asarray(jnp.inf), jnp.asarray(0))
     return jax.lax.while_loop(unsettled, advance, start)[2]
 
 
 def marginal_density(points: Points, parameter: int, grid: Array) -> Array:
     """The density of one coordinate z_j on a grid: the lattices' series, or a kernel estimate from draws."""
-    if points.lattices is not None:
-        series = _series(points, points.lattices, parameter)
+    if points.marginals is not None:
+        series = _series(points.marginals[parameter])
         return jnp.maximum(jax.vmap(lambda t: series.evaluate(t)[1])(grid), 0.0)
     effective = 1 / jnp.sum(points.weights**2)
     _, sd = moments(points.z, points.weights)

@@ -14,6 +14,7 @@ import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.engines import Engine, Integrate
+from l2calib.engines.modes import Survey
 from l2calib.errors import Status
 from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
@@ -55,42 +56,68 @@ def target_of(method: DensityMethod, experiment: Experiment, shared: Any, fit: F
     return Target(log_density, prior.to_line(fit.starts))
 
 
-def _solver(
-    method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int
-) -> Callable[[Any, Array, Array], Solution]:
-    """The function of one dataset."""
+def _posterior(
+    method: DensityMethod | DrawingMethod,
+    experiment: Experiment,
+    engine: Engine,
+    level: int,
+    shared: Any,
+    fit: Fit,
+    survey: Survey | None,
+    key: Array,
+) -> Solution:
+    """From what was learnt of one dataset to its posterior."""
     prior = experiment.prior
-
-    def solve(shared: Any, y: Array, key: Array) -> Solution:
-        fit_key, engine_key = jax.random.split(key)
-        fit = method.fit(experiment, shared, y, fit_key)
-        if draws_only(method):
-            theta = method.draw(experiment, shared, fit, engine_key, method.draws)
-            weights = jnp.full(method.draws, 1 / method.draws)
-            finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
-            points = Points(prior.to_line(theta), weights, None, jnp.asarray(method.draws**-0.5), finite, None)
-        else:
-            points = engine.points(target_of(method, experiment, shared, fit), level, engine_key)
-        summary = summarise(points, prior.from_line)
-        status = fit.status | points.status
-        finite_summary = jnp.isfinite(summary.mean).all() & jnp.isfinite(summary.quantiles).all()
-        status = jnp.where(finite_summary, status, status | int(Status.NOT_FINITE))
-        return Solution(fit._replace(detail=None), points, summary, points.error, status)
-
-    return solve
+    if draws_only(method):
+        theta = method.draw(experiment, shared, fit, key, method.draws)
+        weights = jnp.full(method.draws, 1 / method.draws)
+        finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
+        points = Points(prior.to_line(theta), weights, None, jnp.asarray(method.draws**-0.5), finite, None)
+    else:
+        assert survey is not None
+        points = engine.points(target_of(method, experiment, shared, fit), survey, level, key)
+    summary = summarise(points, prior.from_line)
+    finite_summary = jnp.isfinite(summary.mean).all() & jnp.isfinite(summary.quantiles).all()
+    status = fit.status | points.status | jnp.where(finite_summary, 0, int(Status.NOT_FINITE))
+    return Solution(fit._replace(detail=None), points, summary, points.error, status)
 
 
-@functools.lru_cache(maxsize=64)
-def _single(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
-    return jax.jit(_solver(method, experiment, engine, level))
+class _Stages(NamedTuple):
+    """One dataset in three compiled steps: with one dataset, compilation is what takes time, and this does it once."""
+
+    fit: Any
+    survey: Any
+    posterior: Callable[[int], Any]
+
+
+@functools.lru_cache(maxsize=16)
+def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> _Stages:
+    def survey(fit: Fit) -> tuple[Survey, Array]:
+        assert not draws_only(method)
+        found = engine.survey(target_of(method, experiment, None, fit))
+        return found, engine.first_level(found)
+
+    @functools.cache
+    def posterior(level: int) -> Any:
+        return _quickly_compiled(functools.partial(_posterior, method, experiment, engine, level))
+
+    return _Stages(
+        _quickly_compiled(functools.partial(method.fit, experiment)), _quickly_compiled(survey), posterior
+    )
+
+
+def _quickly_compiled(function: Callable[..., Any]) -> Any:
+    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
 @functools.lru_cache(maxsize=64)
 def _batched(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
-    solve = _solver(method, experiment, engine, level)
-
     def without_points(shared: Any, y: Array, key: Array) -> Solution:
-        return solve(shared, y, key)._replace(points=None)
+        fit_key, engine_key = jax.random.split(key)
+        fit = method.fit(experiment, shared, y, fit_key)
+        survey = None if draws_only(method) else engine.survey(target_of(method, experiment, shared, fit))
+        solution = _posterior(method, experiment, engine, level, shared, fit, survey, engine_key)
+        return solution._replace(points=None)
 
     return jax.jit(jax.vmap(without_points, (None, 0, 0)))
 
@@ -106,12 +133,16 @@ def solve_one(
     method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, y: np.ndarray, key: Array
 ) -> tuple[Solution, int]:
     """One dataset with its weighted points, and the level that sufficed."""
-    shared = prepared(method, experiment)
-    level = first_level(method, experiment, engine)
+    shared, stages = prepared(method, experiment), _stages(method, experiment, engine)
+    fit_key, engine_key = jax.random.split(key)
+    fit = stages.fit(shared, jnp.asarray(y), fit_key)
+    level, last, survey = first_level(method, experiment, engine), 0, None
+    if not draws_only(method):
+        survey, suggested = stages.survey(fit)
+        level, last = max(level, int(suggested)), engine.levels(experiment.parameters) - 1
     while True:
-        solution: Solution = jax.device_get(_single(method, experiment, engine, level)(shared, jnp.asarray(y), key))
-        last = draws_only(method) or level == engine.levels(experiment.parameters) - 1
-        if last or not solution.status & Status.INACCURATE:
+        solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, engine_key))
+        if level >= last or not solution.status & Status.INACCURATE:
             return solution, level
         level += 1
 
@@ -183,7 +214,8 @@ def _in_chunks(
 def _drawer(method: DensityMethod, experiment: Experiment, engine: Integrate, level: int, number: int) -> Any:
     def draw(shared: Any, y: Array, fit_key: Array, key: Array) -> tuple[Array, Array]:
         fit = method.fit(experiment, shared, y, fit_key)
-        z, accept = engine.draws(target_of(method, experiment, shared, fit), level, key, number)
+        target = target_of(method, experiment, shared, fit)
+        z, accept = engine.draws(target, engine.survey(target), level, key, number)
         return experiment.prior.from_line(z), accept
 
     return jax.jit(draw)

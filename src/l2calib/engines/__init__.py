@@ -6,6 +6,7 @@ from typing import Protocol
 
 from l2calib.arrays import Array
 from l2calib.engines.integrate import MAXIMUM_DIMENSION, Integrate
+from l2calib.engines.modes import Survey
 from l2calib.posterior import Points, Target
 
 
@@ -17,7 +18,11 @@ class Engine(Protocol):
 
     def levels(self, dimension: int) -> int: ...
 
-    def points(self, target: Target, level: int, key: Array) -> Points: ...
+    def survey(self, target: Target) -> Survey: ...
+
+    def first_level(self, survey: Survey) -> Array: ...
+
+    def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points: ...
 
 
 def default_engine(parameters: int) -> Engine:

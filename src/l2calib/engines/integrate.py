@@ -1,10 +1,10 @@
 """Deterministic integration of low-dimensional posteriors.
 
-The modes are polished by Newton's method and each gets a lattice fitted to its curvature; one broad lattice covers
-the prior. A smooth partition of unity (the share of each fitted Gaussian in their mixture) divides the posterior
-among the lattices, so overlapping modes are counted once and what no mode explains is left to the broad lattice.
-Uniform lattices integrate smooth densities with an error that falls exponentially in 1/spacing. The error is
-estimated from half of the same points, and a posterior that does not meet the tolerance moves to the next level.
+The modes are found by Newton's method and each gets a lattice in the coordinates of its own chart. A smooth partition
+of unity (the share of each fitted Gaussian in their mixture) divides the posterior among the charts, so overlapping
+modes are counted once. Uniform lattices integrate smooth densities with an error that falls exponentially in
+1/spacing. The error is estimated from half of the same points, from the mass in the outermost shell and from how well
+different charts agree; a posterior that does not meet the tolerance moves to the next level.
 """
 
 from __future__ import annotations
@@ -17,52 +17,122 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.engines.modes import Modes, find_modes
+from l2calib.engines.charts import Chart, Knots, curved_chart, straight_chart
+from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.errors import MethodError, Status
-from l2calib.posterior import Lattices, Points, Target, moments
-from l2calib.small_matrices import cholesky
+from l2calib.posterior import Marginal, Points, Target, moments
 
 MAXIMUM_DIMENSION = 4
 _MASS_WORTH_A_MODE = 1e-5
+_DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
+_STRAIGHT = 1e6
+_BENT = 2.0
+_BENDS = 0.5
 
 
 class _Level(NamedTuple):
+    """How hard to try: curved charts look at every parameter in turn, a straight one serves all parameters at once."""
+
     modes: int
-    spacing: float  # relative to the first level's
-    refits: int
+    curved: bool
+    spacing: float
+    half: int
+    inner_spacing: float
+    reach: float
 
 
-_LEVELS = (_Level(1, 1.0, 0), _Level(4, 1.0, 0), _Level(5, 0.8, 3), _Level(6, 0.5, 4), _Level(6, 0.3, 6))
-_SPACING = {1: 0.5, 2: 0.6, 3: 0.8, 4: 1.0}
-_REACH = {1: 6.5, 2: 6.0, 3: 5.2, 4: 4.8}
-_BROAD_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
-_BROAD_REACH = {1: 5.0, 2: 4.6, 3: 4.2, 4: 4.0}
+_LEVELS = {
+    1: (
+        _Level(1, True, 0.5, 9, 1.0, 0.0),
+        _Level(4, True, 0.4, 16, 1.0, 0.0),
+        _Level(6, True, 0.25, 40, 1.0, 0.0),
+        _Level(8, True, 0.1, 110, 1.0, 0.0),
+    ),
+    2: (
+        _Level(1, False, 0.6, 10, 0.6, 6.0),
+        _Level(1, True, 0.35, 26, 0.35, 6.3),
+        _Level(4, True, 0.35, 26, 0.35, 6.3),
+        _Level(5, True, 0.2, 48, 0.2, 8.0),
+    ),
+    3: (
+        _Level(1, False, 0.8, 7, 0.8, 5.6),
+        _Level(1, True, 0.45, 18, 0.55, 5.0),
+        _Level(3, True, 0.45, 18, 0.55, 5.0),
+        _Level(3, True, 0.3, 26, 0.4, 5.5),
+    ),
+    4: (
+        _Level(1, False, 1.0, 5, 1.0, 5.2),
+        _Level(1, True, 0.5, 14, 0.8, 4.3),
+        _Level(2, True, 0.5, 14, 0.7, 4.6),
+    ),
+}
+_SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
+_SCAN_REACH = {1: 5.0, 2: 4.6, 3: 4.2, 4: 4.0}
 _SUMMITS = {1: 3, 2: 2, 3: 1, 4: 1}
 
 
 class _Lattice(NamedTuple):
-    """Points around the origin, which of them form the sublattice of the error estimate, and their spacing."""
+    """Lattice coordinates (N, p), the outer one first; the half used for the error; the outermost shell."""
 
-    z: np.ndarray
+    coordinates: np.ndarray
     even: np.ndarray
-    neighbours: np.ndarray  # (N, 2p) indices of adjacent points, a point itself where it has none
-    spacing: float
-    reach: float
-
-    @classmethod
-    def of(cls, dimension: int, spacing: float, reach: float) -> _Lattice:
-        return cls(*_ball(dimension, spacing, reach), spacing, reach)
+    shell: np.ndarray
+    cell: np.ndarray  # (p,)
+    expected_shell: float  # the shell's mass if the posterior were the fitted Gaussian
 
 
 @functools.cache
-def _ball(dimension: int, spacing: float, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _lattice(dimension: int, level: int) -> _Lattice:
+    chosen = _LEVELS[dimension][level]
+    outer = np.arange(-chosen.half, chosen.half + 1)
+    most = int(chosen.reach / chosen.inner_spacing)
+    axes = [outer] + [np.arange(-most, most + 1)] * (dimension - 1)
+    index = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, dimension)
+    cell = np.array([chosen.spacing] + [chosen.inner_spacing] * (dimension - 1))
+    coordinates = index * cell
+    ball = coordinates if not chosen.curved else coordinates[:, 1:]
+    squared = (ball**2).sum(axis=1)
+    inside = squared <= chosen.reach**2 if ball.size else np.ones(len(index), dtype=bool)
+    index, coordinates, squared = index[inside], coordinates[inside], squared[inside]
+    shell = np.abs(index[:, 0]) >= chosen.half - 1
+    if dimension > 1:
+        shell = shell | (squared > (chosen.reach - 1.0) ** 2)
+    bend = _knots(chosen).bend
+    stretched = bend * np.sinh(coordinates / bend)
+    gaussian = np.exp(-(stretched**2).sum(axis=1) / 2) * np.cosh(coordinates / bend).prod(axis=1)
+    expected = float(gaussian[shell].sum() / gaussian.sum())
+    return _Lattice(coordinates, index.sum(axis=1) % 2 == 0, shell, cell, expected)
+
+
+@functools.cache
+def _scan_lattice(dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (N, p) over the prior and the indices of their neighbours (N, 2p), a point's own where it has none."""
+    spacing, reach = _SCAN_SPACING[dimension], _SCAN_REACH[dimension]
     most = int(reach / spacing)
     index = np.stack(np.meshgrid(*[np.arange(-most, most + 1)] * dimension, indexing="ij"), -1).reshape(-1, dimension)
     index = index[(index**2).sum(axis=1) * spacing**2 <= reach**2]
     rank = {tuple(row): i for i, row in enumerate(index.tolist())}
     steps = np.vstack([np.eye(dimension, dtype=int), -np.eye(dimension, dtype=int)])
     neighbours = [[rank.get(tuple(row + step), i) for step in steps] for i, row in enumerate(index)]
-    return spacing * index, index.sum(axis=1) % 2 == 0, np.array(neighbours)
+    return spacing * index, np.array(neighbours)
+
+
+class _Run(NamedTuple):
+    """One lattice over all modes, with one parameter as the outer one."""
+
+    z: Array  # (M, N, p)
+    log_weights: Array  # (M, N)
+    charts: Chart  # M of them
+
+    @property
+    def weights(self) -> Array:
+        flat = self.log_weights.ravel()
+        weights = jnp.exp(flat - jnp.max(flat))
+        return weights / jnp.sum(weights)
+
+    @property
+    def log_mass(self) -> Array:
+        return jax.scipy.special.logsumexp(self.log_weights)
 
 
 @dataclass(frozen=True)
@@ -72,7 +142,7 @@ class Integrate:
     `tolerance` is the largest numerical error, in posterior standard deviations, that is accepted without a status.
     """
 
-    tolerance: float = 2e-3
+    tolerance: float = 5e-3
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
@@ -84,115 +154,149 @@ class Integrate:
 
     def levels(self, dimension: int) -> int:
         """How many levels of refinement there are."""
-        return len(_LEVELS) if dimension <= 2 else len(_LEVELS) - 1
+        if dimension not in _LEVELS:
+            raise MethodError(
+                f"integration serves up to {MAXIMUM_DIMENSION} parameters: received {dimension}; use the NUTS engine."
+            )
+        return len(_LEVELS[dimension])
 
-    def points(self, target: Target, level: int, key: Array) -> Points:
+    def survey(self, target: Target) -> Survey:
+        """The modes that the method's starts and a scan of the whole prior lead to."""
+        z, neighbours = _scan_lattice(target.starts.shape[1])
+        log_density = jax.vmap(lambda point: _not_nan(target.log_density(point)))(jnp.asarray(z))
+        higher = jnp.max(log_density[neighbours], axis=1) > log_density
+        _, top = jax.lax.top_k(jnp.where(higher, -jnp.inf, log_density), _SUMMITS[z.shape[1]])
+        summits = jnp.asarray(z)[jnp.where(higher[top], jnp.argmax(log_density), top)]
+        return survey_modes(target.log_density, jnp.concatenate([target.starts, summits]))
+
+    def first_level(self, survey: Survey) -> Array:
+        """A straight chart is not worth trying on a posterior that bends."""
+        p = survey.centres.shape[1]
+        return jnp.where((survey.curvature > _BENDS) & (not _LEVELS[p][0].curved), 1, 0)
+
+    def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
         """Weighted points at one level of refinement, with their own error estimate."""
-        return self._integrate(target, level)[0]
+        p = target.starts.shape[1]
+        chosen, lattice = _LEVELS[p][level], _lattice(p, level)
+        modes, missed = survey.largest(chosen.modes)
+        outers = jnp.arange(p if chosen.curved else 1)
+        runs = jax.vmap(lambda outer: _run(target, modes, outer, level))(outers)
+        run_of = lambda j: jax.tree.map(lambda array: array[j], runs)  # noqa: E731
+        marginals = tuple(_marginal(run_of(j if chosen.curved else 0), j, level) for j in range(p))
+        first = run_of(0)
+        moments_move = jnp.max(jax.vmap(lambda run: _half_error(run, lattice))(runs))
+        log_masses = jax.vmap(lambda run: run.log_mass)(runs)
+        beyond = jnp.max(jax.vmap(lambda run: run.weights @ np.tile(lattice.shell, chosen.modes))(runs))
+        excess = jnp.maximum(beyond - 10 * lattice.expected_shell, 0.0)
+        # Mass that is lost or counted twice moves a 95% interval's end by this much over the density there.
+        mass_error = (jnp.max(jnp.abs(jnp.expm1(log_masses - log_masses[0]))) + excess) / _DENSITY_AT_THE_ENDS
+        error = jnp.maximum(moments_move, mass_error)
+        trusted = (missed <= _MASS_WORTH_A_MODE) & (level >= self.first_level(survey)) & jnp.isfinite(error)
+        error = jnp.where(trusted, error, jnp.inf)
+        status = jnp.where(error <= self.tolerance, 0, int(Status.INACCURATE))
+        status = jnp.where(jnp.isfinite(first.weights).all(), status, int(Status.NOT_FINITE))
+        return Points(first.z.reshape(-1, p), first.weights, marginals, error, status, None)
 
-    def draws(self, target: Target, level: int, key: Array, number: int) -> tuple[Array, Array]:
+    def draws(self, target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
         """Candidates z (number, p) spread over the cells of the lattice, and whether each is accepted.
 
         The accepted ones are independent draws from the posterior: rejection against the lattice's own
         piecewise constant density.
         """
-        points, modes, cells, owner = self._integrate(target, level)
-        reach = _REACH[target.starts.shape[1]]
-        pick_key, cell_key, accept_key = jax.random.split(key, 3)
-        picked = jax.random.choice(pick_key, points.weights.size, (number,), p=points.weights)
-        offsets = jax.random.uniform(cell_key, (number, points.z.shape[1]), minval=-0.5, maxval=0.5)
-        candidates = points.z[picked] + jnp.einsum("nij,nj->ni", cells[picked], offsets)
-
-        def log_share(z: Array, which: Array) -> Array:
-            return _not_nan(target.log_density(z)) + modes.log_shares(z, reach)[which]
-
-        log_ratio = jax.vmap(log_share)(candidates, owner[picked]) - jax.vmap(log_share)(points.z[picked], owner[picked])
-        accept = jnp.log(jax.random.uniform(accept_key, (number,))) < log_ratio - jnp.max(log_ratio)
-        return candidates, accept
-
-    def _integrate(self, target: Target, level: int) -> tuple[Points, Modes, Array, Array]:
         p = target.starts.shape[1]
-        chosen = _LEVELS[level]
-        log_densities = jax.vmap(lambda z: _not_nan(target.log_density(z)))
-        narrow = _Lattice.of(p, _SPACING[p] * chosen.spacing, _REACH[p])
-        broad = _Lattice.of(p, _BROAD_SPACING[p] * min(1.0, 1.5 * chosen.spacing), _BROAD_REACH[p])
-        broad_log = log_densities(jnp.asarray(broad.z))
-        starts = jnp.concatenate([target.starts, _local_summits(broad, broad_log)])
-        modes, missed = find_modes(target.log_density, starts, chosen.modes)
+        chosen, lattice = _LEVELS[p][level], _lattice(p, level)
+        modes, _ = survey.largest(chosen.modes)
+        outer = jnp.asarray(0)
+        run = _run(target, modes, outer, level)
+        knots = _knots(chosen)
+        pick_key, cell_key, accept_key = jax.random.split(key, 3)
+        picked = jax.random.choice(pick_key, run.weights.size, (number,), p=run.weights)
+        mode, point = jnp.divmod(picked, len(lattice.coordinates))
+        jitter = jax.random.uniform(cell_key, (number, p), minval=-0.5, maxval=0.5) * lattice.cell
 
-        def refit(_: int, fitted: Modes) -> Modes:
-            z, weights, _error = _weigh(log_densities, fitted, narrow, broad, broad_log)
-            return _refit(fitted, z, weights, narrow.reach)
+        def weigh(coordinates: Array, which: Array) -> tuple[Array, Array]:
+            chart = jax.tree.map(lambda array: array[which], run.charts)
+            return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
 
-        modes = jax.lax.fori_loop(0, chosen.refits, refit, modes)
-        z, weights, error = _weigh(log_densities, modes, narrow, broad, broad_log)
-        sizes = [narrow.z.shape[0]] * chosen.modes + [broad.z.shape[0]]
-        owner = np.repeat(np.arange(chosen.modes + 1), sizes)
-        shapes = jnp.concatenate([narrow.spacing * modes.factors, broad.spacing * jnp.eye(p)[None]])
-        cells = shapes[owner]
-        error = jnp.where(missed > _MASS_WORTH_A_MODE, jnp.inf, error)
-        status = jnp.where(error <= self.tolerance, 0, int(Status.INACCURATE))
-        status = jnp.where(jnp.isfinite(weights).all(), status, int(Status.NOT_FINITE))
-        reaches = np.array([narrow.reach] * chosen.modes + [broad.reach])
-        spacings = np.array([narrow.spacing] * chosen.modes + [broad.spacing])
-        width = jnp.linalg.norm(shapes, axis=2)
-        lattices = Lattices(
-            owner=jnp.asarray(owner),
-            centres=jnp.concatenate([modes.centres, jnp.zeros((1, p))]),
-            reach=width * (reaches / spacings)[:, None],
-            width=width,
-            frequencies=jnp.arange(1, int(2.2 * np.max(reaches / spacings)) + 1),
-        )
-        return Points(z, weights, lattices, error, status, None), modes, cells, jnp.asarray(owner)
+        z, log_weight = jax.vmap(weigh)(jnp.asarray(lattice.coordinates)[point] + jitter, mode)
+        log_ratio = log_weight - run.log_weights.ravel()[picked]
+        accept = jnp.log(jax.random.uniform(accept_key, (number,))) < log_ratio - jnp.max(log_ratio)
+        return z, accept
+
+
+def _knots(chosen: _Level) -> Knots:
+    return Knots(chosen.half, chosen.spacing, _BENT if chosen.curved else _STRAIGHT)
+
+
+def _run(target: Target, modes: Modes, outer: Array, level: int) -> _Run:
+    p = target.starts.shape[1]
+    chosen, lattice = _LEVELS[p][level], _lattice(p, level)
+    knots = _knots(chosen)
+    if chosen.curved:
+        build = lambda centre, factor: curved_chart(target.log_density, centre, factor, outer, knots)  # noqa: E731
+    else:
+        build = lambda centre, factor: straight_chart(centre, factor, outer, knots)  # noqa: E731
+    charts = jax.vmap(build)(modes.centres, modes.factors)
+
+    def weigh(chart: Chart, which: Array) -> tuple[Array, Array]:
+        point = lambda c: _weigh(target.log_density, modes, chart, which, c, outer, knots)  # noqa: E731
+        return jax.vmap(point)(jnp.asarray(lattice.coordinates))
+
+    z, log_weights = jax.vmap(weigh)(charts, jnp.arange(chosen.modes))
+    return _Run(z, log_weights + np.sum(np.log(lattice.cell)), charts)
+
+
+def _weigh(
+    log_density: Callable[[Array], Array],
+    modes: Modes,
+    chart: Chart,
+    which: Array,
+    coordinates: Array,
+    outer: Array,
+    knots: Knots,
+) -> tuple[Array, Array]:
+    """z of one lattice point and the log of its share of the posterior density in lattice coordinates."""
+    z, log_slope = chart.to_line(coordinates, outer, knots)
+    log_weight = _not_nan(log_density(z) + log_slope + modes.log_shares(z)[which])
+    return jnp.where(jnp.isfinite(z), z, modes.centres[which]), log_weight
 
 
 def _not_nan(value: Array) -> Array:
     return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
 
-def _local_summits(lattice: _Lattice, log_density: Array) -> Array:
-    """The highest local maxima on a lattice (S, p), repeated if there are fewer."""
-    higher = jnp.max(log_density[lattice.neighbours], axis=1) > log_density
-    number = _SUMMITS[lattice.z.shape[1]]
-    _, top = jax.lax.top_k(jnp.where(higher, -jnp.inf, log_density), number)
-    return jnp.asarray(lattice.z)[jnp.where(higher[top], jnp.argmax(log_density), top)]
-
-
-def _weigh(
-    log_densities: Callable[[Array], Array], modes: Modes, narrow: _Lattice, broad: _Lattice, broad_log: Array
-) -> tuple[Array, Array, Array]:
-    """All lattice points, their weights, and the error estimated from the even sublattices."""
-    p = narrow.z.shape[1]
-    around = modes.centres[:, None, :] + jnp.einsum("mij,nj->mni", modes.factors, narrow.z)
-    around_log = jax.vmap(log_densities)(around)
-    shares = jax.vmap(lambda z: modes.log_shares(z, narrow.reach))
-    own = jax.vmap(lambda m, z: shares(z)[:, m])(jnp.arange(around.shape[0]), around)
-    log_cell = jnp.sum(jnp.log(jnp.diagonal(modes.factors, axis1=1, axis2=2)), axis=1) + p * np.log(narrow.spacing)
-    narrow_weights = around_log + own + log_cell[:, None]
-    broad_weights = broad_log + shares(jnp.asarray(broad.z))[:, -1] + p * np.log(broad.spacing)
-    z = jnp.concatenate([around.reshape(-1, p), jnp.asarray(broad.z)])
-    log_weights = jnp.concatenate([narrow_weights.ravel(), broad_weights])
-    weights = jnp.exp(log_weights - jnp.max(log_weights))
-    even = np.concatenate([np.tile(narrow.even, around.shape[0]), broad.even])
-    half = weights * even
-    mean, sd = moments(z, weights / jnp.sum(weights))
+def _half_error(run: _Run, lattice: _Lattice) -> Array:
+    """The largest change of a mean or sd, in sd, when only half of the lattice is used."""
+    z, weights = run.z.reshape(-1, run.z.shape[-1]), run.weights
+    half = weights * np.tile(lattice.even, run.z.shape[0])
+    mean, sd = moments(z, weights)
     half_mean, half_sd = moments(z, half / jnp.sum(half))
-    error = jnp.max(jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd)
-    return z, weights / jnp.sum(weights), jnp.where(jnp.isnan(error), jnp.inf, error)
+    return jnp.max(jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd)
 
 
-def _refit(modes: Modes, z: Array, weights: Array, reach: float) -> Modes:
-    """Match every mode's mass, centre and covariance to the points that it is responsible for."""
-    log_shares = jax.vmap(lambda point: modes.log_shares(point, reach)[:-1])(z)
-    responsible = weights[:, None] * jax.nn.softmax(log_shares, axis=1)
-
-    def match(share: Array, centre: Array, factor: Array) -> tuple[Array, Array, Array]:
-        mass = jnp.sum(share)
-        mean = share @ z / mass
-        covariance = (z - mean).T @ (share[:, None] * (z - mean)) / mass
-        fitted = cholesky(covariance)
-        usable = (mass > 1e-12) & jnp.isfinite(fitted).all()
-        new = (mean, fitted, jnp.log(mass))
-        return jax.tree.map(lambda a, b: jnp.where(usable, a, b), new, (centre, factor, jnp.log(1e-12)))
-
-    return Modes(*jax.vmap(match)(responsible.T, modes.centres, modes.factors))
+def _marginal(run: _Run, parameter: int, level: int) -> Marginal:
+    """One parameter's lattices: the knots of its own curved charts, or the straight lattice seen along it."""
+    number, size, p = run.z.shape
+    chosen = _LEVELS[p][level]
+    weights = run.weights.reshape(number, size)
+    if chosen.curved:
+        knots = _knots(chosen)
+        knot = np.rint(_lattice(p, level).coordinates[:, 0] / chosen.spacing).astype(int) + chosen.half
+        weights = jnp.zeros((number, 2 * chosen.half + 1)).at[:, knot].add(weights)
+        offsets = jax.vmap(lambda chart: chart.centre + chart.offset(knots.values, knots.bend))(run.charts)
+        z, centre, scale, bend = offsets, run.charts.centre, run.charts.scale, _BENT
+        reach = chosen.half * chosen.spacing
+    else:
+        z = run.z[:, :, parameter]
+        centre, bend, reach = run.z[:, size // 2, parameter], _STRAIGHT, chosen.reach
+        scale = jnp.max(jnp.abs(z - centre[:, None]), axis=1) / reach
+    return Marginal(
+        z=z.ravel(),
+        weights=weights.ravel(),
+        owner=jnp.repeat(jnp.arange(number), z.shape[1]),
+        centre=centre,
+        bend=bend * scale,
+        reach=reach * scale,
+        width=(chosen.spacing if chosen.curved else max(chosen.spacing, chosen.inner_spacing)) * scale,
+        frequencies=jnp.arange(1, int(2.2 * reach / chosen.spacing) + 1),
+    )

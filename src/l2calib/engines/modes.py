@@ -12,6 +12,7 @@ from l2calib.small_matrices import cholesky, lower_solve, solve
 _NEWTON_STEPS = 8
 _LINE_LIMIT = 8.0
 _WIDEST_SD = 1.5
+_ARRIVED = 0.05
 
 
 class Modes(NamedTuple):
@@ -30,33 +31,61 @@ class Modes(NamedTuple):
         white = jax.vmap(lower_solve)(self.factors, z - self.centres)
         return self.log_peak - jnp.sum(white**2, axis=1) / 2
 
-    def log_shares(self, z: Array, reach: float) -> Array:
-        """Log partition of unity at one z: one entry per mode, and last what lies beyond the modes' reach."""
-        log_all = jnp.append(self.log_bells(z), jnp.max(self.log_peak) - reach**2 / 2)
-        return log_all - jax.scipy.special.logsumexp(log_all)
+    def log_shares(self, z: Array) -> Array:
+        """Log partition of unity at one z: the share of each Gaussian in their mixture."""
+        log_bells = self.log_bells(z)
+        return log_bells - jax.scipy.special.logsumexp(log_bells)
 
 
-def find_modes(log_density: Callable[[Array], Array], starts: Array, keep: int) -> tuple[Modes, Array]:
-    """Climb from every start, fit a Gaussian at each summit, and keep the `keep` largest distinct ones.
+class Summit(NamedTuple):
+    """Where a climb ended: z, the log density, minus its Hessian, and the squared Newton step left, in sd."""
 
-    Also returns the mass, relative to the largest, of the largest one that was not kept.
-    """
-    centres, factors, log_mass = jax.vmap(lambda start: _laplace(*_climb(log_density, start)))(starts)
+    z: Array
+    value: Array
+    precision: Array
+    decrement: Array
+
+
+class Survey(NamedTuple):
+    """All summits that were found, each with its Gaussian, and how far the highest is from being Gaussian."""
+
+    centres: Array  # (S, p)
+    factors: Array  # (S, p, p)
+    log_mass: Array  # (S,), minus infinity for what is no mode
+    curvature: Array  # largest deviation from the Gaussian's log density, two sd from the centre
+
+    def largest(self, keep: int) -> tuple[Modes, Array]:
+        """The `keep` largest distinct modes, and the mass, relative to the largest, of the largest one left out."""
+        remaining, kept = self.log_mass, []
+        for _ in range(keep):
+            best = jnp.argmax(remaining)
+            best = jnp.where(jnp.isfinite(remaining[best]), best, jnp.argmax(self.log_mass))
+            kept.append(best)
+            white = jax.vmap(lower_solve, (None, 0))(self.factors[best], self.centres - self.centres[best])
+            remaining = jnp.where(jnp.sum(white**2, axis=1) < 4.0, -jnp.inf, remaining)
+        index = jnp.stack(kept)
+        missed = jnp.exp(jnp.max(remaining) - jnp.max(self.log_mass))
+        chosen = Modes(self.centres[index], self.factors[index], self.log_mass[index])
+        return chosen, jnp.where(jnp.isnan(missed), 0.0, missed)
+
+
+def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey:
+    """Climb from every start and fit a Gaussian at each summit."""
+    summits = jax.vmap(lambda start: climb(log_density, start))(starts)
+    centres, factors, log_mass = jax.vmap(laplace)(summits)
     log_mass = jnp.where(jnp.isnan(log_mass), -jnp.inf, log_mass)
-    remaining, kept = log_mass, []
-    for _ in range(keep):
-        best = jnp.argmax(remaining)
-        best = jnp.where(jnp.isfinite(remaining[best]), best, jnp.argmax(log_mass))
-        kept.append(best)
-        white = jax.vmap(lower_solve, (None, 0))(factors[best], centres - centres[best])
-        remaining = jnp.where(jnp.sum(white**2, axis=1) < 4.0, -jnp.inf, remaining)
-    index = jnp.stack(kept)
-    missed = jnp.exp(jnp.max(remaining) - jnp.max(log_mass))
-    return Modes(centres[index], factors[index], log_mass[index]), jnp.where(jnp.isnan(missed), 0.0, missed)
+    # A climb that was cut short on a slope is no mode; it only counts when there is nothing better.
+    arrived = summits.decrement < _ARRIVED
+    log_mass = jnp.where(arrived | ~jnp.any(arrived), log_mass, -jnp.inf)
+    best = jnp.argmax(log_mass)
+    steps = 2 * jnp.concatenate([factors[best].T, -factors[best].T])
+    around = jax.vmap(log_density)(centres[best] + steps) - summits.value[best]
+    curvature = jnp.max(jnp.abs(around + 2.0))
+    return Survey(centres, factors, log_mass, jnp.where(jnp.isnan(curvature), jnp.inf, curvature))
 
 
-def _climb(log_density: Callable[[Array], Array], start: Array) -> tuple[Array, Array, Array]:
-    """Damped Newton ascent on the line: the summit, the log density and minus its Hessian there."""
+def climb(log_density: Callable[[Array], Array], start: Array, steps: int = _NEWTON_STEPS) -> Summit:
+    """Damped Newton ascent on the line."""
     look = jet(log_density)
 
     def propose(z: Array, slope: Array, precision: Array, damping: Array) -> Array:
@@ -77,12 +106,14 @@ def _climb(log_density: Callable[[Array], Array], start: Array) -> tuple[Array, 
     p = start.size
     # The first pass only looks at the start: the density is traced once, inside the loop.
     state = (start, start, jnp.asarray(-jnp.inf), jnp.zeros(p), jnp.eye(p), jnp.asarray(0.0))
-    z, _, value, _, precision, _ = jax.lax.fori_loop(0, _NEWTON_STEPS + 1, step, state)
-    return z, value, precision
+    z, _, value, slope, precision, _ = jax.lax.fori_loop(0, steps + 1, step, state)
+    decrement = jnp.sum(slope * solve(precision, slope))
+    return Summit(z, value, precision, jnp.where(jnp.isnan(decrement), jnp.inf, decrement))
 
 
-def _laplace(z: Array, value: Array, precision: Array) -> tuple[Array, Array, Array]:
-    """The Gaussian with the curvature of the log density at z: centre, covariance factor, log mass."""
+def laplace(summit: Summit) -> tuple[Array, Array, Array]:
+    """The Gaussian with the curvature of the log density at a summit: centre, covariance factor, log mass."""
+    z, value, precision, _ = summit
     covariance = solve(precision, jnp.eye(z.size))
     factor = cholesky(covariance)
     sd = jnp.minimum(1 / jnp.sqrt(jnp.maximum(jnp.abs(jnp.diag(precision)), 1e-6)), _WIDEST_SD)

@@ -15,7 +15,7 @@ import blackjax
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.engines.modes import Modes, find_modes
+from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.errors import MethodError, Status
 from l2calib.posterior import Points, Target
 
@@ -53,9 +53,16 @@ class NUTS:
         """A sampler has no levels of refinement but its number of draws."""
         return 1
 
-    def points(self, target: Target, level: int, key: Array) -> Points:
+    def survey(self, target: Target) -> Survey:
+        """The modes that the method's starts lead to."""
+        return survey_modes(target.log_density, target.starts)
+
+    def first_level(self, survey: Survey) -> Array:
+        return jnp.asarray(0)
+
+    def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
         """Equally weighted draws with R-hat, effective sample sizes and divergences."""
-        modes, _ = find_modes(target.log_density, target.starts, _MODES)
+        modes, _ = survey.largest(_MODES)
         start_key, warm_key, run_key = jax.random.split(key, 3)
         first = _propose(modes, start_key, self.chains)
         adapt = blackjax.window_adaptation(blackjax.nuts, target.log_density)
