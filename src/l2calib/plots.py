@@ -25,7 +25,7 @@ Results: TypeAlias = "Calibration | Iterable[Calibration]"
 
 _INK = "#333333"
 _PALE = "#999999"
-_SHOWN_MASS = 0.998
+_SHOWN_MASS = 0.99
 _PER_ROW = 3
 
 
