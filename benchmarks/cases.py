@@ -16,32 +16,15 @@ import numpy as np
 from tests.oracles import losses, smoother
 from tests.oracles.configurations import Configuration, configuration, design, simulate
 from tests.oracles.quadrature import gauss_legendre
+from tests.problems import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.oracles.arrays import Array
     from tests.oracles.quadrature import Quadrature
 
 jax.config.update("jax_enable_x64", True)
 
 SEED = 20260101
-
-
-def _wave(x: Any, theta1: Any, theta2: Any) -> Any:
-    level = 7 * jnp.sin(2 * jnp.pi * theta1 - jnp.pi) ** 2
-    return level + 2 * (2 * jnp.pi * theta2 - jnp.pi) ** 2 * jnp.sin(2 * jnp.pi * x - jnp.pi)
-
-
-def _model2(x1: Any, theta1: Any) -> Any:
-    return jnp.sin(5 * theta1 * x1) + 5 * x1
-
-
-def _model4(x1: Any, x2: Any, theta1: Any, theta2: Any, theta3: Any) -> Any:
-    return _wave(x1, theta1, theta2) + 6 * theta3 * (x2 - 0.5)
-
-
-MODELS: dict[int, Callable[..., Any]] = {2: _model2, 4: _model4}
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ ROOT = Path(__file__).parent.parent
 _BATCH = """
 import resource
 from benchmarks.cases import datasets
-from benchmarks.ours import experiment
+from tests.problems import experiment
 import l2calib as l2
-from l2calib.methods import METHODS
-l2.calibrate_batch(experiment({number}, {n}), datasets({number}, {n}, {batch}), METHODS["{method}"], seed=0)
+l2.calibrate_batch(experiment({number}, {n}), datasets({number}, {n}, {batch}), "{method}", seed=0)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
 

@@ -41,7 +41,7 @@ class Fit:
     @property
     def gcv(self) -> float:
         residual = np.eye(len(self.x)) - self.hat_matrix
-        return float(self.y @ residual @ residual @ self.y / (1 - np.trace(self.hat_matrix) / len(self.x)) ** 2)
+        return float(np.sum((residual @ self.y) ** 2) / (np.trace(residual) / len(self.x)) ** 2)
 
     def predict(self, points: Array) -> Array:
         return correlation(points, self.x, self.psi) @ np.linalg.solve(self.phi, self.y)
@@ -53,7 +53,7 @@ def best_fit(
     psi_bounds: tuple[float, float],
     kappa_bounds: tuple[float, float],
     per_axis: int = 40,
-    polish: int = 10,
+    polish: int = 6,
 ) -> Fit:
     """The GCV optimum in the box of rho: every point of a log grid, then a polish.
 
@@ -77,7 +77,7 @@ def best_fit(
             np.array([axis[i] for axis, i in zip(axes, index, strict=True)]),
             method="Nelder-Mead",
             bounds=bounds,
-            options={"xatol": 1e-6, "fatol": 1e-14, "maxiter": 3000},
+            options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 1000},
         )
         for index in starts
     ]
