@@ -17,12 +17,12 @@ _RELATIVE_FLOOR = 1e-12
 
 
 class Spectrum(NamedTuple):
-    """C_XX(psi) = U diag(lambda) U' for P values of psi, and C_DX(psi) U at the quadrature nodes."""
+    """C_XX(psi) = U diag(lambda) U' for P values of psi, and U' C_XD(psi) towards the quadrature nodes."""
 
     log_psi: Array  # (P, k)
     eigenvalues: Array  # (P, n)
     vectors: Array  # (P, n, n), eigenvectors in columns
-    node_vectors: Array  # (P, Q, n)
+    cross: Array  # U' C_XD, (P, n, Q)
 
     def at(self, index: Array) -> Spectrum:
         """The spectrum at one psi (or at several, for an array of indices)."""
@@ -42,19 +42,19 @@ def correlation(squared: Array, psi: Array) -> Array:
 def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray) -> Spectrum:
     """Factorise C_XX for every row of psi (P, k)."""
     among, across = squared_differences(x, x), squared_differences(nodes, x)
-    values, vectors, node_vectors = [], [], []
+    values, vectors, cross = [], [], []
     for row in psi:
         eigenvalues, u = np.linalg.eigh(np.exp(-among @ row))
         values.append(np.maximum(eigenvalues, 0.0))
         vectors.append(u)
-        node_vectors.append(np.exp(-across @ row) @ u)
-    return Spectrum(*(jnp.asarray(np.array(part)) for part in (np.log(psi), values, vectors, node_vectors)))
+        cross.append(u.T @ np.exp(-across @ row).T)
+    return Spectrum(*(jnp.asarray(np.array(part)) for part in (np.log(psi), values, vectors, cross)))
 
 
 def spectrum_at(psi: Array, among: Array, across: Array) -> Spectrum:
     """The same at one traced psi (k,), from the squared differences of the design and of nodes to design."""
     eigenvalues, u = jnp.linalg.eigh(correlation(among, psi))
-    return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, correlation(across, psi) @ u)
+    return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, u.T @ correlation(across, psi).T)
 
 
 class Downdate(NamedTuple):
@@ -71,7 +71,7 @@ class Downdate(NamedTuple):
 
     def quadratic(self, rotated: Array) -> Array:
         """r' (kappa I + C_P)^-1 r for the rotated residual U' r."""
-        return jnp.sum(self.inverse_diagonal * rotated**2) + jnp.sum((self.projector @ rotated) ** 2)
+        return self.inverse_diagonal @ rotated**2 + jnp.sum((self.projector @ rotated) ** 2)
 
 
 def downdate(eigenvalues: Array, kappa: Array, b: Array, big_h: Array) -> Downdate:

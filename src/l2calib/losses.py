@@ -62,7 +62,7 @@ class L2:
 
     def score_root(self, smooth: Smooth, weighted_jacobian: Array) -> Array:
         """D Phi^-1 up to a rotation: the score is -2 times this times y, plus what does not depend on y."""
-        return (weighted_jacobian.T @ smooth.spectrum.node_vectors) * smooth.inverse_diagonal
+        return (smooth.spectrum.cross @ weighted_jacobian).T * smooth.inverse_diagonal
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ from l2calib.small_matrices import solve
 
 _CANDIDATES = {1: 512, 2: 1024, 3: 2048}
 _CANDIDATES_BEYOND = 4096
-_NEWTON_STEPS = 12
+_NEWTON_STEPS = {1: 6, 2: 10}
+_NEWTON_STEPS_BEYOND = 12
+_FEW_STEPS = {1: 2, 2: 4, 3: 5}
+_SHORTLISTED = 64
 _STEP_TOLERANCE = 1e-6
 
 
@@ -97,16 +100,36 @@ def global_minima(
     values: Array,
     prior: Prior,
     keep: int,
-    steps: int = _NEWTON_STEPS,
 ) -> Minima:
     """The `keep` lowest local minima within the prior's support, repeated if there are fewer."""
     losses = scan(table, weights, values)
-    if keep == 1:
-        return polish(table.thetas[jnp.argmin(losses)][None], eta, weights, values, prior, steps)
     is_lowest_around = losses <= jnp.min(losses[table.neighbours], axis=1)
     _, starts = jax.lax.top_k(jnp.where(is_lowest_around, -losses, -jnp.inf), keep)
     starts = jnp.where(is_lowest_around[starts], starts, jnp.argmin(losses))
+    steps = _NEWTON_STEPS.get(prior.dimension, _NEWTON_STEPS_BEYOND)
     return polish(table.thetas[starts], eta, weights, values, prior, steps)
+
+
+def shortlist(
+    table: Candidates, eta: Callable[[Array], Array], weights: Array, values: Array, minima: Minima
+) -> Candidates:
+    """The local minima of one dataset's loss and the candidates where that loss is lowest.
+
+    Resamples and draws vary about the dataset, so their minima are sought from these alone.
+    """
+    _, low = jax.lax.top_k(-scan(table, weights, values), _SHORTLISTED)
+    modelled = jnp.concatenate([jax.vmap(eta)(minima.thetas), table.eta[low]])
+    square = jnp.concatenate([(modelled[: len(minima.thetas)] ** 2) @ weights, table.square[low]])
+    return Candidates(jnp.concatenate([minima.thetas, table.thetas[low]]), modelled, square, table.neighbours[low])
+
+
+def nearest_minimum(
+    table: Candidates, eta: Callable[[Array], Array], weights: Array, values: Array, prior: Prior
+) -> Minima:
+    """The minimum below the best candidate: for thousands of resamples or draws of one dataset."""
+    best = jnp.argmin(scan(table, weights, values))
+    steps = _FEW_STEPS.get(prior.dimension, _NEWTON_STEPS_BEYOND)
+    return polish(table.thetas[best][None], eta, weights, values, prior, steps)
 
 
 def scan_maxima(table: Candidates, weights: Array, values: Array, keep: int) -> Array:

@@ -12,10 +12,9 @@ from l2calib.arrays import Array, jax, jnp
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
-from l2calib.minimise import Candidates, Minima, global_minima, squared_loss
+from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist, squared_loss
 from l2calib.smoother import GCV, Smooth, SmootherTables
 
-_RESAMPLE_NEWTON_STEPS = 4
 
 
 class Fitted(NamedTuple):
@@ -100,7 +99,7 @@ class Bootstrap:
         """gamma and a status."""
         n = experiment.observations
         centre = fitted.smooth.at_design()
-        chosen = jax.random.randint(key, (self.resamples, n), 0, n)
+        chosen = _uniform_integers(key, (self.resamples, n), n)
         resamples = centre + (fitted.y - centre)[chosen]
         if self.refit_smoother:
             refit = lambda y: loss.values(smoother.fit(tables, y), y)  # noqa: E731
@@ -109,12 +108,18 @@ class Bootstrap:
             values = loss.resampled_values(fitted.smooth, resamples)
         eta, weights = loss.eta(experiment), loss.weights(experiment)
 
+        short = shortlist(candidates, eta, weights, fitted.values, fitted.minima)
+
         def lambda_0(resampled: Array) -> Array:
-            best = global_minima(
-                candidates, eta, weights, resampled, experiment.prior, keep=1, steps=_RESAMPLE_NEWTON_STEPS
-            )
+            best = nearest_minimum(short, eta, weights, resampled, experiment.prior)
             return 2 * (squared_loss(eta, weights, resampled, fitted.minima.theta) - best.losses[0])
 
         at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
         gamma = experiment.parameters / jnp.mean(jax.vmap(lambda_0)(values))
         return gamma, jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)
+
+
+def _uniform_integers(key: Array, shape: tuple[int, ...], below: int) -> Array:
+    """Uniform on 0, ..., below - 1, up to a bias of below / 2^32; four times quicker than an exact one."""
+    bits = jax.random.bits(key, shape, dtype=jnp.uint32)
+    return ((bits.astype(jnp.uint64) * below) >> 32).astype(jnp.int32)

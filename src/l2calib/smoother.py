@@ -54,7 +54,7 @@ class Smooth(NamedTuple):
 
     def at_nodes(self) -> Array:
         """mu-hat at the quadrature nodes (Q,)."""
-        return self.spectrum.node_vectors @ (self.inverse_diagonal * self.rotated)
+        return (self.inverse_diagonal * self.rotated) @ self.spectrum.cross
 
     def at_design(self) -> Array:
         """mu-hat at the design points: R(rho) y."""
@@ -63,7 +63,7 @@ class Smooth(NamedTuple):
 
     def node_map(self) -> Array:
         """The matrix (Q, n) that takes y to mu-hat at the nodes, for this rho."""
-        return (self.spectrum.node_vectors * self.inverse_diagonal) @ self.spectrum.vectors.T
+        return self.spectrum.cross.T @ (self.inverse_diagonal[:, None] * self.spectrum.vectors.T)
 
     def sigma2(self) -> Array:
         """sigma2-hat: residual sum of squares over tr (I - R)^2."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.engines import Engine, Integrate
@@ -200,12 +201,16 @@ def _in_chunks(
     experiment: Experiment,
 ) -> Solution:
     chunk = _chunk_size(method, experiment, len(responses))
-    parts = []
-    for start in range(0, len(responses), chunk):
+    starts = range(0, len(responses), chunk)
+
+    def solve(start: int) -> Solution:
         rows = np.minimum(np.arange(start, start + chunk), len(responses) - 1)
         part = jax.device_get(run(shared, jnp.asarray(responses[rows]), keys[rows]))
-        kept = min(chunk, len(responses) - start)
-        parts.append(jax.tree.map(lambda a, kept=kept: np.array(a[:kept]), part))
+        return jax.tree.map(lambda array: np.array(array[: len(responses) - start]), part)
+
+    # LAPACK's own threads fight with XLA's: with two processes they were up to seventy times slower.
+    with threadpool_limits(1, user_api="blas"):
+        parts = [solve(start) for start in starts]
     stacked: Solution = jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
     return stacked
 

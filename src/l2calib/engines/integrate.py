@@ -68,7 +68,7 @@ _LEVELS = {
 }
 _SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
 _SCAN_REACH = {1: 5.0, 2: 4.6, 3: 4.2, 4: 4.0}
-_SUMMITS = {1: 3, 2: 2, 3: 1, 4: 1}
+_SUMMITS = {1: 1, 2: 2, 3: 1, 4: 1}
 
 
 class _Lattice(NamedTuple):

@@ -9,7 +9,8 @@ from l2calib.arrays import Array, jax, jnp
 from l2calib.jets import jet
 from l2calib.small_matrices import cholesky, lower_solve, solve
 
-_NEWTON_STEPS = 8
+_NEWTON_STEPS = {1: 5, 2: 7}
+_NEWTON_STEPS_BEYOND = 8
 _LINE_LIMIT = 8.0
 _WIDEST_SD = 1.5
 _ARRIVED = 0.05
@@ -71,7 +72,8 @@ class Survey(NamedTuple):
 
 def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey:
     """Climb from every start and fit a Gaussian at each summit."""
-    summits = jax.vmap(lambda start: climb(log_density, start))(starts)
+    steps = _NEWTON_STEPS.get(starts.shape[1], _NEWTON_STEPS_BEYOND)
+    summits = jax.vmap(lambda start: climb(log_density, start, steps))(starts)
     centres, factors, log_mass = jax.vmap(laplace)(summits)
     log_mass = jnp.where(jnp.isnan(log_mass), -jnp.inf, log_mass)
     # A climb that was cut short on a slope is no mode; it only counts when there is nothing better.
@@ -84,7 +86,7 @@ def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey
     return Survey(centres, factors, log_mass, jnp.where(jnp.isnan(curvature), jnp.inf, curvature))
 
 
-def climb(log_density: Callable[[Array], Array], start: Array, steps: int = _NEWTON_STEPS) -> Summit:
+def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Summit:
     """Damped Newton ascent on the line."""
     look = jet(log_density)
 

@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Downdate, Spectrum, correlation, downdate, squared_differences
+from l2calib.correlation import Downdate, correlation, downdate, squared_differences
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
-from l2calib.losses import L2, loss_candidates, loss_minima
+from l2calib.losses import L2, OLS, loss_candidates, loss_minima
 from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates, Minima, scan_maxima
 from l2calib.prior import Distribution, LogNormal
@@ -32,6 +32,7 @@ _KEPT_PSI_BEYOND = 48
 _CAPTURED = 0.9995
 _TEMPER = 0.6
 _NYSTROM_RIDGE = 1e-6
+_BASIS_TOLERANCE = 1e-12
 
 
 class _Shared(NamedTuple):
@@ -40,18 +41,25 @@ class _Shared(NamedTuple):
     node_differences: Array  # (Q, Q, k)
     log_kappa: Array  # (K,)
     inverse: Array  # 1 / (kappa + lambda), (P, n, K)
+    log_determinant: Array  # of kappa I + C, (P, K)
     log_prior: Array  # of (log psi, log kappa), (P, K)
+    basis: Array  # (n, m) orthonormal, spans the model at the design over the whole prior
+    rotated_basis: Array  # U' basis, (P, n, m)
 
 
 class _Window(NamedTuple):
     """The part of the (psi, kappa) lattice that carries the mass: w values of psi, v of kappa for each."""
 
-    spectrum: Spectrum
+    eigenvalues: Array  # (w, n)
+    log_psi: Array  # (w, k)
+    cross: Array | None  # U' C_XD, (w, n, Q), where the downdate depends on theta
     node_correlation: Array | None  # C_DD, (w, Q, Q), where H depends on theta
     kappa: Array  # (w, v)
     log_weight: Array  # log prior and cell, (w, v)
     frozen: Downdate | None  # at theta-hat
-    y: Array
+    rotated_y: Array  # U' y, (w, n)
+    basis: Array  # (n, m)
+    rotated_basis: Array  # (w, n, m)
 
 
 @dataclass(frozen=True)
@@ -84,13 +92,17 @@ class KennedyOHagan:
         log_psi = tables.spectrum.log_psi
         of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
         of_kappa = self.kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
+        basis = _model_basis(np.asarray(loss_candidates(OLS(), experiment).eta))
         return _Shared(
             tables,
             loss_candidates(L2(), experiment),
             jnp.asarray(squared_differences(nodes, nodes)),
             jnp.asarray(log_kappa),
             jnp.asarray(inverse),
+            jnp.asarray(-np.log(inverse).sum(axis=1)),
             of_psi[:, None] + of_kappa,
+            jnp.asarray(basis),
+            jnp.asarray(np.einsum("pij,im->pjm", np.asarray(tables.spectrum.vectors), basis, optimize=True)),
         )
 
     def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
@@ -106,7 +118,7 @@ class KennedyOHagan:
             status=minima.status | smooth.status,
             gamma=None,
             sigma2=sigma2,
-            psi=jnp.exp(share.sum(axis=1) @ window.spectrum.log_psi),
+            psi=jnp.exp(share.sum(axis=1) @ window.log_psi),
             kappa=jnp.exp(jnp.sum(share * jnp.log(window.kappa))),
             detail=window,
         )
@@ -132,13 +144,17 @@ class KennedyOHagan:
 
     def _terms(self, experiment: Experiment, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
-        rotated = jnp.einsum("wij,i->wj", window.spectrum.vectors, window.y - experiment.eta_design(theta))
+        modelled = experiment.eta_design(theta) @ window.basis
+        rotated = window.rotated_y - window.rotated_basis @ modelled
         if window.frozen is not None:
             matrices = window.frozen
         else:
             assert window.node_correlation is not None
+            assert window.cross is not None
             slopes = self._slopes(experiment, theta)
-            matrices = _downdates(window.spectrum, window.node_correlation, window.kappa, slopes)
+            matrices = _downdates(
+                window.eigenvalues, window.cross, window.node_correlation, window.kappa, slopes
+            )
         per_kappa = jax.vmap(Downdate.quadratic, (0, None))
         quadratic = jax.vmap(per_kappa)(matrices, rotated)
         n = experiment.observations
@@ -146,62 +162,84 @@ class KennedyOHagan:
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
         slopes = self._slopes(experiment, theta)
-        table = self._table(experiment, shared, y, theta, slopes)
+        rotated_y = jnp.einsum("pij,i->pj", shared.tables.spectrum.vectors, y)
+        table = self._table(experiment, shared, rotated_y, theta, slopes)
         inputs = shared.node_differences.shape[-1]
         kept = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0])
         over_psi = jax.scipy.special.logsumexp(table, axis=1)
         chosen, _ = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
         columns, strides = jax.vmap(lambda row: _carry_the_mass(row, _KEPT_KAPPA, (1, 2, 4, 8)))(table[chosen])
-        kappa = jnp.exp(shared.log_kappa[columns])
-        log_weight = jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1) + jnp.log(strides)[:, None]
-        spectrum = shared.tables.spectrum.at(chosen)
-        psi = jnp.exp(spectrum.log_psi)
-        node_correlation = jax.vmap(lambda one: correlation(shared.node_differences, one))(psi)
+        log_psi, eigenvalues, _, cross = shared.tables.spectrum.at(chosen)
+        window = _Window(
+            eigenvalues=eigenvalues,
+            log_psi=log_psi,
+            cross=cross,
+            node_correlation=jax.vmap(lambda psi: correlation(shared.node_differences, psi))(jnp.exp(log_psi)),
+            kappa=jnp.exp(shared.log_kappa[columns]),
+            log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1) + jnp.log(strides)[:, None],
+            frozen=None,
+            rotated_y=rotated_y[chosen],
+            basis=shared.basis,
+            rotated_basis=shared.rotated_basis[chosen],
+        )
         if self.orthogonal == "parameter":
-            return _Window(spectrum, node_correlation, kappa, log_weight, None, y)
+            return window
         if self.orthogonal == "none":
-            frozen = _plain(spectrum, kappa)
+            frozen = _plain(eigenvalues, window.kappa)
         else:
-            frozen = _downdates(spectrum, node_correlation, kappa, slopes)
-        return _Window(spectrum, None, kappa, log_weight, frozen, y)
+            frozen = _downdates(eigenvalues, cross, window.node_correlation, window.kappa, slopes)
+        return window._replace(cross=None, node_correlation=None, frozen=frozen)
 
-    def _table(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array, slopes: Array) -> Array:
+    def _table(self, experiment: Experiment, shared: _Shared, rotated_y: Array, theta: Array, slopes: Array) -> Array:
         """Approximate log posterior of the whole (psi, kappa) lattice at theta, only used to choose the window.
 
         H = F' C_DD F is replaced by its Nystrom approximation through the design, which costs nothing here.
         """
         spectrum = shared.tables.spectrum
         n = experiment.observations
-        rotated = jnp.einsum("pij,i->pj", spectrum.vectors, y - experiment.eta_design(theta))
-        b = jnp.einsum("pqn,qj->pnj", spectrum.node_vectors, slopes)
-        quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
-        log_determinant = -jnp.sum(jnp.log(shared.inverse), axis=1)
-        if self.orthogonal != "none":
-            nystrom = 1 / (spectrum.eigenvalues + _NYSTROM_RIDGE)
-            for j in range(slopes.shape[1]):
-                h = jnp.sum(b[:, :, j] ** 2 * nystrom, axis=1)[:, None]
-                schur = jnp.maximum(h - jnp.einsum("pn,pnk->pk", b[:, :, j] ** 2, shared.inverse), 1e-12 * h)
-                quadratic += jnp.einsum("pn,pnk->pk", b[:, :, j] * rotated, shared.inverse) ** 2 / schur
-                log_determinant += jnp.log(schur / h)
+        rotated = rotated_y - shared.rotated_basis @ (experiment.eta_design(theta) @ shared.basis)
+        b = jnp.einsum("pnq,qj->pnj", spectrum.cross, slopes)
+        log_determinant = shared.log_determinant
+        if self.orthogonal == "none":
+            quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
+        else:
+            h = jnp.sum(b**2 / (spectrum.eigenvalues + _NYSTROM_RIDGE)[:, :, None], axis=1)
+            rows = jnp.concatenate([rotated[:, None] ** 2, jnp.swapaxes(b**2, 1, 2), jnp.swapaxes(b, 1, 2) * rotated[:, None]], 1)
+            sums = jnp.einsum("prn,pnk->prk", rows, shared.inverse)
+            p = slopes.shape[1]
+            schur = jnp.maximum(h[:, :, None] - sums[:, 1 : p + 1], 1e-12 * h[:, :, None])
+            quadratic = sums[:, 0] + jnp.sum(sums[:, p + 1 :] ** 2 / schur, axis=1)
+            log_determinant += jnp.sum(jnp.log(schur / h[:, :, None]), axis=1)
         return shared.log_prior - log_determinant / 2 - n / 2 * jnp.log(quadratic)
 
 
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
 
 
-def _downdates(spectrum: Spectrum, node_correlation: Array, kappa: Array, slopes: Array) -> Downdate:
+def _model_basis(modelled: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (n, m) of the model at the design, from the candidates (T, n).
+
+    A smooth model needs few functions, and then a residual is rotated at a cost of n m instead of n^2 per psi.
+    """
+    _, size, directions = np.linalg.svd(modelled, full_matrices=False)
+    rank = int(np.sum(size > _BASIS_TOLERANCE * size[0]))
+    n = modelled.shape[1]
+    return np.eye(n) if 2 * rank > n else np.ascontiguousarray(directions[:rank].T)
+
+
+def _downdates(eigenvalues: Array, cross: Array, node_correlation: Array, kappa: Array, slopes: Array) -> Downdate:
     """(kappa I + C_P) for every psi (w) and kappa (w, v)."""
 
-    def for_psi(eigenvalues: Array, node_vectors: Array, c_dd: Array, kappas: Array) -> Downdate:
-        b, big_h = node_vectors.T @ slopes, slopes.T @ c_dd @ slopes
-        return jax.vmap(lambda one: downdate(eigenvalues, one, b, big_h))(kappas)
+    def for_psi(lambdas: Array, to_nodes: Array, c_dd: Array, kappas: Array) -> Downdate:
+        b, big_h = to_nodes @ slopes, slopes.T @ c_dd @ slopes
+        return jax.vmap(lambda one: downdate(lambdas, one, b, big_h))(kappas)
 
-    return jax.vmap(for_psi)(spectrum.eigenvalues, spectrum.node_vectors, node_correlation, kappa)
+    return jax.vmap(for_psi)(eigenvalues, cross, node_correlation, kappa)
 
 
-def _plain(spectrum: Spectrum, kappa: Array) -> Downdate:
+def _plain(eigenvalues: Array, kappa: Array) -> Downdate:
     """kappa I + C itself: nothing is projected out."""
-    diagonal = kappa[:, :, None] + spectrum.eigenvalues[:, None, :]
+    diagonal = kappa[:, :, None] + eigenvalues[:, None, :]
     nothing = jnp.zeros((*kappa.shape, 1, diagonal.shape[2]))
     return Downdate(1 / diagonal, jnp.ones((*kappa.shape, 1, 1)), nothing, jnp.sum(jnp.log(diagonal), axis=2))
 

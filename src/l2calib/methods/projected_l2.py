@@ -11,10 +11,9 @@ from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
 from l2calib.methods.method import Fit
-from l2calib.minimise import Candidates, global_minima
+from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
 from l2calib.smoother import GCV, SmootherTables
 
-_DRAW_NEWTON_STEPS = 4
 _JITTER = 1e-9
 
 
@@ -29,6 +28,7 @@ class _Process(NamedTuple):
 
     mean: Array  # (Q,)
     root: Array  # (Q, Q) Cholesky factor of the covariance
+    minima: Minima  # of the L2 distance to the mean
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class ProjectedL2:
             variance = smooth.sigma2() / smooth.kappa
         else:
             variance = jnp.mean(smooth.inverse_diagonal * smooth.rotated**2)
-        explained = smooth.spectrum.node_vectors * jnp.sqrt(smooth.inverse_diagonal)
-        covariance = correlation(shared.node_differences, smooth.psi) - explained @ explained.T
+        explained = jnp.sqrt(smooth.inverse_diagonal)[:, None] * smooth.spectrum.cross
+        covariance = correlation(shared.node_differences, smooth.psi) - explained.T @ explained
         root = jnp.linalg.cholesky(covariance + _JITTER * jnp.eye(covariance.shape[0]))
         return Fit(
             theta_hat=minima.theta,
@@ -78,7 +78,7 @@ class ProjectedL2:
             sigma2=smooth.sigma2(),
             psi=smooth.psi,
             kappa=smooth.kappa,
-            detail=_Process(smooth.at_nodes(), jnp.sqrt(variance) * root),
+            detail=_Process(smooth.at_nodes(), jnp.sqrt(variance) * root, minima),
         )
 
     def draw(self, experiment: Experiment, shared: _Shared, fit: Fit, key: Array, number: int) -> Array:
@@ -86,15 +86,7 @@ class ProjectedL2:
         normal = jax.random.normal(key, (number, fit.detail.mean.size))
         drawn = fit.detail.mean + normal @ fit.detail.root.T
 
-        def project(mu: Array) -> Array:
-            return global_minima(
-                shared.candidates,
-                experiment.eta_nodes,
-                experiment.weights,
-                mu,
-                experiment.prior,
-                keep=1,
-                steps=_DRAW_NEWTON_STEPS,
-            ).theta
-
+        eta, weights, prior = experiment.eta_nodes, experiment.weights, experiment.prior
+        short = shortlist(shared.candidates, eta, weights, fit.detail.mean, fit.detail.minima)
+        project = lambda mu: nearest_minimum(short, eta, weights, mu, prior).theta  # noqa: E731
         return jax.vmap(project)(drawn)
