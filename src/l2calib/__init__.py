@@ -53,10 +53,10 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "GCV",
+    "L2",
     "METHODS",
     "NUTS",
     "OLS",
-    "L2",
     "Asymptotic",
     "Batch",
     "Beta",

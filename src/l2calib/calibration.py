@@ -80,7 +80,7 @@ class Batch:
     @property
     def failed(self) -> np.ndarray:
         """Which datasets have no posterior."""
-        return (self.status & int(Status.FLAT_LOSS | Status.NOT_FINITE)) != 0
+        return np.asarray((self.status & int(Status.FLAT_LOSS | Status.NOT_FINITE)) != 0)
 
     @property
     def error(self) -> np.ndarray:
@@ -113,7 +113,7 @@ class Batch:
     def covers(self, theta: Sequence[float] | np.ndarray) -> np.ndarray:
         """Whether the 95% interval of every dataset and parameter holds theta (B, p)."""
         target = np.asarray(theta, dtype=float)
-        return (self.quantiles[:, :, 0] <= target) & (target <= self.quantiles[:, :, 2])
+        return np.asarray((self.quantiles[:, :, 0] <= target) & (target <= self.quantiles[:, :, 2]))
 
 
 def calibrate_batch(

@@ -41,10 +41,10 @@ class Box:
         return np.array([float(high) for _, high in self.ranges.values()])
 
     def to_unit(self, x: np.ndarray) -> np.ndarray:
-        return (x - self.low) / (self.high - self.low)
+        return np.asarray((x - self.low) / (self.high - self.low))
 
     def from_unit(self, u: np.ndarray) -> np.ndarray:
-        return self.low + (self.high - self.low) * u
+        return np.asarray(self.low + (self.high - self.low) * u)
 
     def check_inside(self, x: np.ndarray) -> None:
         """Raise DataError when a row of x (n, k) lies outside."""

@@ -1,4 +1,4 @@
-"""Everything that is known before the responses: model, inputs, prior and quadrature; and a problem, which adds them."""
+"""What is known before the responses (model, inputs, prior, quadrature), and a problem, which adds them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,13 @@ class Experiment:
         self.box = Box(inputs)
         self.prior = Prior(prior)
         self.model = Model(model, self.box.names, self.prior.names)
+        if not len(x):
+            raise DataError("there are no observations: received an empty design; give at least one row.")
         self.x = np.asarray(x, dtype=float).reshape(len(x), -1)
         if self.x.shape[1] != len(self.box.names):
             raise DataError(
-                f"the design has {self.x.shape[1]} columns and there are {len(self.box.names)} inputs; give one column each."
+                f"the design has {self.x.shape[1]} columns and there are {len(self.box.names)} inputs; "
+                "give one column each."
             )
         self.box.check_inside(self.x)
         self.x_unit = self.box.to_unit(self.x)

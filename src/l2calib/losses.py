@@ -3,7 +3,7 @@
     L2:  values mu-hat(chi_q),  weights omega_q,  model at the quadrature nodes;
     OLS: values y_i,            weights 1,        model at the design points.
 
-Fed with mu itself, or with a drawn mu, the L2 loss is L_L2(theta) or L_L2[theta, mu]: there is one loss and one minimiser.
+Fed with mu itself, or with a drawn mu, the L2 loss is L_L2(theta) or L_L2[theta, mu]: one loss, one minimiser.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def nearest_minimum(
 
 
 def scan_maxima(table: Candidates, weights: Array, values: Array, keep: int) -> Array:
-    """The `keep` candidates (keep, p) of highest loss among the local maxima of the scan, repeated if there are fewer."""
+    """The `keep` highest local maxima of the scan (keep, p), repeated if there are fewer."""
     losses = jnp.where(jnp.isfinite(table.square), scan(table, weights, values), -jnp.inf)
     is_highest_around = losses >= jnp.max(losses[table.neighbours], axis=1)
     _, index = jax.lax.top_k(jnp.where(is_highest_around, losses, -jnp.inf), keep)
@@ -146,10 +146,13 @@ def polish(
     weights: Array,
     values: Array,
     prior: Prior,
-    steps: int = _NEWTON_STEPS,
+    steps: int,
 ) -> Minima:
     """Newton's method from every start (K, p); the results sorted by their loss."""
-    descend = lambda start: _bounded_newton(start, eta, weights, values, prior, steps)  # noqa: E731
+
+    def descend(start: Array) -> tuple[Array, Array, Array]:
+        return _bounded_newton(start, eta, weights, values, prior, steps)
+
     thetas, losses, status = jax.vmap(descend)(starts)
     order = jnp.argsort(losses)
     return Minima(thetas[order], losses[order], status[order[0]])

@@ -46,7 +46,8 @@ class Model:
             if argument.default is argument.empty and argument.name not in given:
                 raise ModelError(
                     f"the model's argument '{argument.name}' is neither an input nor a parameter"
-                    f"{suggest(argument.name, given)}: received {', '.join(given)}; add it to the inputs or to the prior."
+                    f"{suggest(argument.name, given)}: received {', '.join(given)}; "
+                    "add it to the inputs or to the prior."
                 )
 
     def __call__(self, x: Array, theta: Array) -> Array:

@@ -199,4 +199,4 @@ def marginal_density(points: Points, parameter: int, grid: Array) -> Array:
     _, sd = moments(points.z, points.weights)
     width = 1.06 * sd[parameter] * effective**-0.2
     bells = jnp.exp(-(((grid[:, None] - points.z[:, parameter]) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
-    return bells @ points.weights
+    return jnp.asarray(bells @ points.weights)

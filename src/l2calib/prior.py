@@ -117,13 +117,13 @@ class TruncatedNormal:
         return _inside(value, self.low, self.high, log_density)
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
-        a, b = self._tails
+        a, _ = self._tails
         u = np.asarray(probability)
         if a > 0:
             z = -special.ndtri(special.ndtr(-a) - u * self._mass)
         else:
             z = special.ndtri(special.ndtr(a) + u * self._mass)
-        return np.clip(self.mean + self.sd * z, self.low, self.high)
+        return np.asarray(np.clip(self.mean + self.sd * z, self.low, self.high))
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class _Coordinate:
             log_derivative = -w
         else:
             log_derivative = jnp.zeros_like(w)
-        return log_derivative + np.log(self.scale)
+        return jnp.asarray(log_derivative + np.log(self.scale))
 
     def inverse(self, theta: np.ndarray) -> np.ndarray:
         theta = np.asarray(theta, dtype=float)
@@ -347,7 +347,7 @@ class Prior:
     def log_density(self, theta: Array) -> Array:
         """Log prior density of theta (p,), or of rows of theta (..., p)."""
         terms = [d.log_density(theta[..., j]) for j, d in enumerate(self.distributions.values())]
-        return sum(terms[1:], start=terms[0])
+        return jnp.sum(jnp.stack(terms), axis=0)
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         """Marginal quantiles of an array (..., p) of probabilities."""

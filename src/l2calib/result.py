@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from l2calib.errors import MethodError, Status
 from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
 from l2calib.posterior import PROBABILITIES, marginal_density, quantiles
-from l2calib.solve import Solution, draws_only, independent_draws, solve_one
+from l2calib.solve import Solution, independent_draws, solve_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +53,7 @@ class Calibration:
 
     @property
     def engine(self) -> str:
-        return "draws" if draws_only(self.calibrator) else self.integrator.name
+        return "draws" if isinstance(self.calibrator, DrawingMethod) else self.integrator.name
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -90,7 +89,7 @@ class Calibration:
     @property
     def rho(self) -> Rho | None:
         fit = self.solution.fit
-        return None if fit.psi is None else Rho(np.asarray(fit.psi), float(fit.kappa))
+        return None if fit.psi is None or fit.kappa is None else Rho(np.asarray(fit.psi), float(fit.kappa))
 
     @property
     def diagnostics(self) -> dict[str, np.ndarray]:
@@ -220,13 +219,12 @@ class Calibration:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the DataTree as NetCDF, atomically."""
         destination = Path(path)
-        handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.")
-        os.close(handle)
+        partial = destination.with_name(f".{destination.name}.{os.getpid()}")
         try:
-            self.to_datatree().to_netcdf(name, engine="h5netcdf")
-            os.replace(name, destination)
+            self.to_datatree().to_netcdf(partial, engine="h5netcdf")
+            partial.replace(destination)
         finally:
-            Path(name).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
 
     def __repr__(self) -> str:
         return f"Calibration({self.method}, {self.status})\n{self.summary()}"

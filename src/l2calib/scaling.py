@@ -16,7 +16,6 @@ from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist, squ
 from l2calib.smoother import GCV, Smooth, SmootherTables
 
 
-
 class Fitted(NamedTuple):
     """What is known of one dataset when gamma is chosen."""
 
@@ -78,6 +77,7 @@ class Bootstrap:
 
     resamples: int = 1000
     refit_smoother: bool = False
+
     def __post_init__(self) -> None:
         if self.resamples < 2:
             raise MethodError(f"the bootstrap needs at least 2 resamples: received {self.resamples}.")
@@ -102,8 +102,7 @@ class Bootstrap:
         chosen = _uniform_integers(key, (self.resamples, n), n)
         resamples = centre + (fitted.y - centre)[chosen]
         if self.refit_smoother:
-            refit = lambda y: loss.values(smoother.fit(tables, y), y)  # noqa: E731
-            values = jax.lax.map(refit, resamples, batch_size=64)
+            values = jax.lax.map(lambda y: loss.values(smoother.fit(tables, y), y), resamples, batch_size=64)
         else:
             values = loss.resampled_values(fitted.smooth, resamples)
         eta, weights = loss.eta(experiment), loss.weights(experiment)

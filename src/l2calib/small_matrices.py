@@ -1,4 +1,4 @@
-"""Linear algebra of p x p matrices, unrolled: a batch of thousands is elementwise work, not thousands of library calls."""
+"""Linear algebra of p x p matrices, unrolled: a batch of thousands is elementwise work, not library calls."""
 
 from __future__ import annotations
 

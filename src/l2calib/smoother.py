@@ -98,8 +98,9 @@ class GCV:
         low, high = np.log(self.psi_bounds)
         if inputs in _GRID_PER_INPUT:
             axis = np.linspace(low, high, _GRID_PER_INPUT[inputs])
-            return np.exp(np.stack(np.meshgrid(*[axis] * inputs, indexing="ij"), -1).reshape(-1, inputs))
-        return np.exp(low + (high - low) * kronecker(_SCATTERED_PSI, inputs))
+            grid = np.stack(np.meshgrid(*[axis] * inputs, indexing="ij"), -1)
+            return np.asarray(np.exp(grid.reshape(-1, inputs)))
+        return np.asarray(np.exp(low + (high - low) * kronecker(_SCATTERED_PSI, inputs)))
 
     def fit(self, tables: SmootherTables, y: Array) -> Smooth:
         """Choose rho for one y."""
@@ -157,11 +158,12 @@ class GCV:
         return self._polish(tables, moved, moved.vectors.T @ y, log_kappa)
 
     def _status(self, smooth: Smooth) -> Array:
-        near = 1e-6
+        near, cell = 1e-6, np.log(self.kappa_bounds[1] / self.kappa_bounds[0]) / (self.kappa_points - 1)
         log_psi, log_kappa = smooth.spectrum.log_psi, jnp.log(smooth.kappa)
         (psi_low, psi_high), (low, high) = np.log(self.psi_bounds), np.log(self.kappa_bounds)
         at_bound = jnp.any((log_psi < psi_low + near) | (log_psi > psi_high - near))
-        at_bound |= (log_kappa < low + near) | (log_kappa > high - near)
+        # psi is chosen from a grid, so a ridge that runs to the bound of kappa ends within a cell of it.
+        at_bound |= (log_kappa < low + cell) | (log_kappa > high - cell)
         return jnp.where(at_bound, int(Status.GCV_AT_BOUND), 0)
 
 
@@ -169,7 +171,8 @@ class GCV:
 def _tables(smoother: GCV, experiment: Experiment) -> SmootherTables:
     x, nodes = experiment.x_unit, experiment.quadrature.nodes
     spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes)
-    log_kappa = np.linspace(*np.log(smoother.kappa_bounds), smoother.kappa_points)
+    low, high = np.log(smoother.kappa_bounds)
+    log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
     return SmootherTables(
         spectrum,
@@ -191,7 +194,10 @@ def _parabola_over_kappa(scores: Array) -> tuple[Array, Array]:
     """For every psi, the position (in cells) and the value of the smallest score over kappa."""
     last = scores.shape[1] - 1
     index = jnp.argmin(scores, axis=1)
-    pick = lambda i: jnp.take_along_axis(scores, i[:, None], axis=1)[:, 0]  # noqa: E731
+
+    def pick(column: Array) -> Array:
+        return jnp.take_along_axis(scores, column[:, None], axis=1)[:, 0]
+
     left, middle, right = pick(jnp.maximum(index - 1, 0)), pick(index), pick(jnp.minimum(index + 1, last))
     vertex = jnp.where((index > 0) & (index < last), _vertex(left, middle, right), 0.0)
     value = middle + vertex * (right - left) / 2 + vertex**2 * (left - 2 * middle + right) / 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -33,11 +33,6 @@ class Solution(NamedTuple):
     summary: Summary
     error: Array
     status: Array
-
-
-def draws_only(method: DensityMethod | DrawingMethod) -> TypeGuard[DrawingMethod]:
-    """Whether the method has draws instead of a density."""
-    return hasattr(method, "draw")
 
 
 @functools.lru_cache(maxsize=16)
@@ -69,7 +64,7 @@ def _posterior(
 ) -> Solution:
     """From what was learnt of one dataset to its posterior."""
     prior = experiment.prior
-    if draws_only(method):
+    if isinstance(method, DrawingMethod):
         theta = method.draw(experiment, shared, fit, key, method.draws)
         weights = jnp.full(method.draws, 1 / method.draws)
         finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
@@ -94,7 +89,7 @@ class _Stages(NamedTuple):
 @functools.lru_cache(maxsize=16)
 def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> _Stages:
     def survey(fit: Fit) -> tuple[Survey, Array]:
-        assert not draws_only(method)
+        assert isinstance(method, DensityMethod)
         found = engine.survey(target_of(method, experiment, None, fit))
         return found, engine.first_level(found)
 
@@ -102,9 +97,7 @@ def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engin
     def posterior(level: int) -> Any:
         return _quickly_compiled(functools.partial(_posterior, method, experiment, engine, level))
 
-    return _Stages(
-        _quickly_compiled(functools.partial(method.fit, experiment)), _quickly_compiled(survey), posterior
-    )
+    return _Stages(_quickly_compiled(functools.partial(method.fit, experiment)), _quickly_compiled(survey), posterior)
 
 
 def _quickly_compiled(function: Callable[..., Any]) -> Any:
@@ -116,7 +109,9 @@ def _batched(method: DensityMethod | DrawingMethod, experiment: Experiment, engi
     def without_points(shared: Any, y: Array, key: Array) -> Solution:
         fit_key, engine_key = jax.random.split(key)
         fit = method.fit(experiment, shared, y, fit_key)
-        survey = None if draws_only(method) else engine.survey(target_of(method, experiment, shared, fit))
+        survey = (
+            None if isinstance(method, DrawingMethod) else engine.survey(target_of(method, experiment, shared, fit))
+        )
         solution = _posterior(method, experiment, engine, level, shared, fit, survey, engine_key)
         return solution._replace(points=None)
 
@@ -125,7 +120,7 @@ def _batched(method: DensityMethod | DrawingMethod, experiment: Experiment, engi
 
 def first_level(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> int:
     """Where refinement starts."""
-    if draws_only(method):
+    if isinstance(method, DrawingMethod):
         return 0
     return min(method.first_level(experiment.parameters), engine.levels(experiment.parameters) - 1)
 
@@ -138,7 +133,7 @@ def solve_one(
     fit_key, engine_key = jax.random.split(key)
     fit = stages.fit(shared, jnp.asarray(y), fit_key)
     level, last, survey = first_level(method, experiment, engine), 0, None
-    if not draws_only(method):
+    if not isinstance(method, DrawingMethod):
         survey, suggested = stages.survey(fit)
         level, last = max(level, int(suggested)), engine.levels(experiment.parameters) - 1
     while True:
@@ -159,11 +154,13 @@ def solve_batch(
     """Many datasets of one experiment, in chunks of a fixed shape; `progress` is told how many are done."""
     shared = prepared(method, experiment)
     level = first_level(method, experiment, engine)
-    levels = 1 if draws_only(method) else engine.levels(experiment.parameters)
+    levels = 1 if isinstance(method, DrawingMethod) else engine.levels(experiment.parameters)
     todo = np.arange(len(responses))
     result: Solution | None = None
     while True:
-        solved = _in_chunks(_batched(method, experiment, engine, level), shared, responses[todo], keys[todo], method, experiment)
+        solved = _in_chunks(
+            _batched(method, experiment, engine, level), shared, responses[todo], keys[todo], method, experiment
+        )
         if result is None:
             result = solved
         else:
@@ -206,7 +203,8 @@ def _in_chunks(
     def solve(start: int) -> Solution:
         rows = np.minimum(np.arange(start, start + chunk), len(responses) - 1)
         part = jax.device_get(run(shared, jnp.asarray(responses[rows]), keys[rows]))
-        return jax.tree.map(lambda array: np.array(array[: len(responses) - start]), part)
+        kept: Solution = jax.tree.map(lambda array: np.array(array[: len(responses) - start]), part)
+        return kept
 
     # LAPACK's own threads fight with XLA's: with two processes they were up to seventy times slower.
     with threadpool_limits(1, user_api="blas"):
@@ -250,7 +248,7 @@ def independent_draws(
     kept: list[np.ndarray] = []
     while sum(map(len, kept)) < number:
         key, step = jax.random.split(key)
-        if draws_only(method):
+        if isinstance(method, DrawingMethod):
             kept.append(np.asarray(_projector(method, experiment, min(batch, 1024))(shared, y, fit_key, step)))
         else:
             drawer = _drawer(method, experiment, engine, level, batch)

@@ -102,7 +102,10 @@ def curved_chart(
         def advance(carry: tuple[Array, Array], step: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
             last, before = carry
             z_outer = straight.centre + offsets[knots.half + side * step]
-            conditional = lambda inner: log_density(joined(z_outer, inner, outer))  # noqa: E731
+
+            def conditional(inner: Array) -> Array:
+                return log_density(joined(z_outer, inner, outer))
+
             summit, inner_factor, _ = laplace(climb(conditional, 2 * last - before, _RIDGE_STEPS))
             return (summit, last), (summit, inner_factor)
 

@@ -28,6 +28,7 @@ _DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
 _STRAIGHT = 1e6
 _BENT = 2.0
 _BENDS = 0.5
+_FILTER_WIDTH = 1.25
 
 
 class _Level(NamedTuple):
@@ -181,7 +182,11 @@ class Integrate:
         modes, missed = survey.largest(chosen.modes)
         outers = jnp.arange(p if chosen.curved else 1)
         runs = jax.vmap(lambda outer: _run(target, modes, outer, level))(outers)
-        run_of = lambda j: jax.tree.map(lambda array: array[j], runs)  # noqa: E731
+
+        def run_of(outer: int) -> _Run:
+            picked: _Run = jax.tree.map(lambda array: array[outer], runs)
+            return picked
+
         marginals = tuple(_marginal(run_of(j if chosen.curved else 0), j, level) for j in range(p))
         first = run_of(0)
         moments_move = jnp.max(jax.vmap(lambda run: _half_error(run, lattice))(runs))
@@ -232,14 +237,18 @@ def _run(target: Target, modes: Modes, outer: Array, level: int) -> _Run:
     p = target.starts.shape[1]
     chosen, lattice = _LEVELS[p][level], _lattice(p, level)
     knots = _knots(chosen)
-    if chosen.curved:
-        build = lambda centre, factor: curved_chart(target.log_density, centre, factor, outer, knots)  # noqa: E731
-    else:
-        build = lambda centre, factor: straight_chart(centre, factor, outer, knots)  # noqa: E731
+
+    def build(centre: Array, factor: Array) -> Chart:
+        if chosen.curved:
+            return curved_chart(target.log_density, centre, factor, outer, knots)
+        return straight_chart(centre, factor, outer, knots)
+
     charts = jax.vmap(build)(modes.centres, modes.factors)
 
     def weigh(chart: Chart, which: Array) -> tuple[Array, Array]:
-        point = lambda c: _weigh(target.log_density, modes, chart, which, c, outer, knots)  # noqa: E731
+        def point(coordinates: Array) -> tuple[Array, Array]:
+            return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
+
         return jax.vmap(point)(jnp.asarray(lattice.coordinates))
 
     z, log_weights = jax.vmap(weigh)(charts, jnp.arange(chosen.modes))
@@ -297,6 +306,6 @@ def _marginal(run: _Run, parameter: int, level: int) -> Marginal:
         centre=centre,
         bend=bend * scale,
         reach=reach * scale,
-        width=(chosen.spacing if chosen.curved else max(chosen.spacing, chosen.inner_spacing)) * scale,
+        width=_FILTER_WIDTH * (chosen.spacing if chosen.curved else max(chosen.spacing, chosen.inner_spacing)) * scale,
         frequencies=jnp.arange(1, int(2.2 * reach / chosen.spacing) + 1),
     )

@@ -80,8 +80,8 @@ def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey
     arrived = summits.decrement < _ARRIVED
     log_mass = jnp.where(arrived | ~jnp.any(arrived), log_mass, -jnp.inf)
     best = jnp.argmax(log_mass)
-    steps = 2 * jnp.concatenate([factors[best].T, -factors[best].T])
-    around = jax.vmap(log_density)(centres[best] + steps) - summits.value[best]
+    two_sd = 2 * jnp.concatenate([factors[best].T, -factors[best].T])
+    around = jax.vmap(log_density)(centres[best] + two_sd) - summits.value[best]
     curvature = jnp.max(jnp.abs(around + 2.0))
     return Survey(centres, factors, log_mass, jnp.where(jnp.isnan(curvature), jnp.inf, curvature))
 

@@ -41,8 +41,8 @@ class NUTS:
     def __post_init__(self) -> None:
         if self.chains < 2 or self.draws < 4 * self.chains or self.warmup < 50:
             raise MethodError(
-                f"NUTS needs at least 2 chains, 4 draws from each and a warm-up of 50: received chains = {self.chains}, "
-                f"draws = {self.draws}, warmup = {self.warmup}."
+                "NUTS needs at least 2 chains, 4 draws from each and a warm-up of 50: "
+                f"received chains = {self.chains}, draws = {self.draws}, warmup = {self.warmup}."
             )
 
     @property
@@ -126,4 +126,4 @@ def _jump(log_density: Callable[[Array], Array], modes: Modes, current: _State, 
         proposed.log_density - current.log_density + _log_proposal(modes, current.z) - _log_proposal(modes, proposed.z)
     )
     accept = jnp.log(jax.random.uniform(accept_key)) < jnp.where(jnp.isnan(log_ratio), -np.inf, log_ratio)
-    return jax.tree.map(lambda a, b: jnp.where(accept, a, b), proposed, current)
+    return _State(*(jnp.where(accept, new, old) for new, old in zip(proposed, current, strict=True)))

@@ -59,4 +59,5 @@ class GeneralBayes:
 
     def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
         loss = loss_value(self.loss, experiment, fit.detail, theta)
+        assert fit.gamma is not None
         return -fit.gamma * loss + experiment.prior.log_density(theta)

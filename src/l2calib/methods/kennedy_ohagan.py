@@ -1,4 +1,4 @@
-"""Modified Kennedy-O'Hagan calibration (paper, Section 2.3.2): a Gaussian process bias orthogonal to the model's slopes.
+"""Modified Kennedy-O'Hagan calibration (paper, Section 2.3.2): a bias orthogonal to the model's slopes.
 
 sigma2 is integrated out in closed form under the prior 1/sigma2. psi and kappa are integrated on a lattice of their
 logarithms: at theta-hat the posterior of (psi, kappa) is tabulated on the whole lattice, and the part of it that
@@ -87,7 +87,8 @@ class KennedyOHagan:
     def prepare(self, experiment: Experiment) -> _Shared:
         nodes = experiment.quadrature.nodes
         tables = self.smoother.prepare(experiment)
-        log_kappa = np.linspace(*np.log(_KAPPA_BOUNDS), _KAPPA_POINTS)
+        low, high = np.log(_KAPPA_BOUNDS)
+        log_kappa = np.linspace(low, high, _KAPPA_POINTS)
         inverse = 1 / (np.exp(log_kappa) + np.asarray(tables.spectrum.eigenvalues)[:, :, None])
         log_psi = tables.spectrum.log_psi
         of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
@@ -136,11 +137,11 @@ class KennedyOHagan:
 
     def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
         log_terms, _ = self._terms(experiment, fit.detail, theta)
-        return jax.scipy.special.logsumexp(log_terms) + experiment.prior.log_density(theta)
+        return jnp.asarray(jax.scipy.special.logsumexp(log_terms) + experiment.prior.log_density(theta))
 
     def _slopes(self, experiment: Experiment, theta: Array) -> Array:
         """F_D(theta): the weighted Jacobian at the nodes (Q, p)."""
-        return experiment.weights[:, None] * jax.jacfwd(experiment.eta_nodes)(theta)
+        return jnp.asarray(experiment.weights[:, None] * jax.jacfwd(experiment.eta_nodes)(theta))
 
     def _terms(self, experiment: Experiment, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
@@ -152,9 +153,7 @@ class KennedyOHagan:
             assert window.node_correlation is not None
             assert window.cross is not None
             slopes = self._slopes(experiment, theta)
-            matrices = _downdates(
-                window.eigenvalues, window.cross, window.node_correlation, window.kappa, slopes
-            )
+            matrices = _downdates(window.eigenvalues, window.cross, window.node_correlation, window.kappa, slopes)
         per_kappa = jax.vmap(Downdate.quadratic, (0, None))
         quadratic = jax.vmap(per_kappa)(matrices, rotated)
         n = experiment.observations
@@ -170,11 +169,12 @@ class KennedyOHagan:
         chosen, _ = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
         columns, strides = jax.vmap(lambda row: _carry_the_mass(row, _KEPT_KAPPA, (1, 2, 4, 8)))(table[chosen])
         log_psi, eigenvalues, _, cross = shared.tables.spectrum.at(chosen)
+        node_correlation = jax.vmap(lambda psi: correlation(shared.node_differences, psi))(jnp.exp(log_psi))
         window = _Window(
             eigenvalues=eigenvalues,
             log_psi=log_psi,
             cross=cross,
-            node_correlation=jax.vmap(lambda psi: correlation(shared.node_differences, psi))(jnp.exp(log_psi)),
+            node_correlation=node_correlation,
             kappa=jnp.exp(shared.log_kappa[columns]),
             log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1) + jnp.log(strides)[:, None],
             frozen=None,
@@ -187,7 +187,7 @@ class KennedyOHagan:
         if self.orthogonal == "none":
             frozen = _plain(eigenvalues, window.kappa)
         else:
-            frozen = _downdates(eigenvalues, cross, window.node_correlation, window.kappa, slopes)
+            frozen = _downdates(eigenvalues, cross, node_correlation, window.kappa, slopes)
         return window._replace(cross=None, node_correlation=None, frozen=frozen)
 
     def _table(self, experiment: Experiment, shared: _Shared, rotated_y: Array, theta: Array, slopes: Array) -> Array:
@@ -204,7 +204,9 @@ class KennedyOHagan:
             quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
         else:
             h = jnp.sum(b**2 / (spectrum.eigenvalues + _NYSTROM_RIDGE)[:, :, None], axis=1)
-            rows = jnp.concatenate([rotated[:, None] ** 2, jnp.swapaxes(b**2, 1, 2), jnp.swapaxes(b, 1, 2) * rotated[:, None]], 1)
+            rows = jnp.concatenate(
+                [rotated[:, None] ** 2, jnp.swapaxes(b**2, 1, 2), jnp.swapaxes(b, 1, 2) * rotated[:, None]], 1
+            )
             sums = jnp.einsum("prn,pnk->prk", rows, shared.inverse)
             p = slopes.shape[1]
             schur = jnp.maximum(h[:, :, None] - sums[:, 1 : p + 1], 1e-12 * h[:, :, None])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from l2calib.arrays import Array
 from l2calib.experiment import Experiment
@@ -27,11 +27,14 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
+    def __hash__(self) -> int: ...
+
     def prepare(self, experiment: Experiment) -> Any: ...
 
     def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array) -> Fit: ...
 
 
+@runtime_checkable
 class DensityMethod(Method, Protocol):
     """A method whose posterior has a density, up to a constant."""
 
@@ -40,6 +43,7 @@ class DensityMethod(Method, Protocol):
     def log_density(self, experiment: Experiment, shared: Any, fit: Fit, theta: Array) -> Array: ...
 
 
+@runtime_checkable
 class DrawingMethod(Method, Protocol):
     """A method that draws from its posterior instead."""
 

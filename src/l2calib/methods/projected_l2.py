@@ -1,4 +1,4 @@
-"""Projected L2 calibration (paper, Section 2.3.3): draw mu from its Gaussian process posterior, minimise L_L2[theta, mu]."""
+"""Projected L2 calibration (paper, Section 2.3.3): draw mu from its posterior and minimise L_L2[theta, mu]."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ class ProjectedL2:
         if self.draws < 2:
             raise MethodError(f"projected calibration needs at least 2 draws: received {self.draws}.")
         if self.process_variance not in ("smoother", "profile"):
-            raise MethodError(
-                f"the process variance is 'smoother' or 'profile': received '{self.process_variance}'."
-            )
+            raise MethodError(f"the process variance is 'smoother' or 'profile': received '{self.process_variance}'.")
 
     @property
     def name(self) -> str:
@@ -85,8 +83,10 @@ class ProjectedL2:
         """`number` draws of theta (number, p)."""
         normal = jax.random.normal(key, (number, fit.detail.mean.size))
         drawn = fit.detail.mean + normal @ fit.detail.root.T
-
         eta, weights, prior = experiment.eta_nodes, experiment.weights, experiment.prior
         short = shortlist(shared.candidates, eta, weights, fit.detail.mean, fit.detail.minima)
-        project = lambda mu: nearest_minimum(short, eta, weights, mu, prior).theta  # noqa: E731
+
+        def project(mu: Array) -> Array:
+            return nearest_minimum(short, eta, weights, mu, prior).theta
+
         return jax.vmap(project)(drawn)
