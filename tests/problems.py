@@ -33,7 +33,8 @@ def _model4(x1: Any, x2: Any, theta1: Any, theta2: Any, theta3: Any) -> Any:
 MODELS: dict[int, Callable[..., Any]] = {1: _model1, 2: _model2, 3: _model3, 4: _model4}
 
 
-def _inputs_and_prior(number: int) -> dict[str, Any]:
+def inputs_and_prior(number: int) -> dict[str, Any]:
+    """The box and the prior of a configuration, as keyword arguments."""
     chosen = configuration(number)
     bounds = zip(chosen.lower, chosen.upper, strict=True)
     return {
@@ -44,11 +45,11 @@ def _inputs_and_prior(number: int) -> dict[str, Any]:
 
 def experiment(number: int, n: int) -> l2.Experiment:
     """A configuration on the oracles' design, before any responses."""
-    return l2.Experiment(model=MODELS[number], x=design(n, configuration(number).k), **_inputs_and_prior(number))
+    return l2.Experiment(model=MODELS[number], x=design(n, configuration(number).k), **inputs_and_prior(number))
 
 
 def problem(number: int, n: int, seed: int) -> l2.Problem:
     """A configuration with the responses that the oracles simulate."""
     x, y = simulate(number, n, seed)
     data = {f"x{j + 1}": column for j, column in enumerate(x.T)} | {"y": y}
-    return l2.Problem(model=MODELS[number], data=data, response="y", **_inputs_and_prior(number))
+    return l2.Problem(model=MODELS[number], data=data, response="y", **inputs_and_prior(number))

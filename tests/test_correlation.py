@@ -1,0 +1,77 @@
+"""The low-rank downdate against dense algebra, and where dense algebra ends."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from l2calib.correlation import downdate, spectrum_over, squared_differences
+from l2calib.quadrature import gauss_legendre
+from l2calib.small_matrices import cholesky, solve
+from tests.oracles.kennedy_ohagan import projected_correlation
+from tests.oracles.quadrature import gauss_legendre as oracle_rule
+
+NODES = 40
+
+
+def _pieces(x, psi, kappa, slopes):
+    rule = gauss_legendre(1, NODES)
+    spectrum = spectrum_over(np.array([[psi]]), x, rule.nodes).at(0)
+    weighted = rule.weights[:, None] * slopes
+    c_dd = np.exp(-psi * squared_differences(rule.nodes, rule.nodes)[:, :, 0])
+    b = spectrum.cross @ weighted
+    return spectrum, downdate(spectrum.eigenvalues, jnp.asarray(kappa), b, jnp.asarray(weighted.T @ c_dd @ weighted))
+
+
+def _slopes(p):
+    chi = gauss_legendre(1, NODES).nodes[:, 0]
+    return np.column_stack([chi ** (j + 1) * np.cos(3 * j * chi) for j in range(p)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    psi=st.floats(2.0, 200.0),
+    kappa=st.floats(1e-2, 10.0),
+    p=st.integers(1, 3),
+    n=st.integers(5, 30),
+    seed=st.integers(0, 1000),
+)
+def test_downdate_equals_the_dense_formula(psi, kappa, p, n, seed):
+    rng = np.random.default_rng(seed)
+    x, residual = np.sort(rng.random((n, 1)), axis=0), rng.standard_normal(n)
+    spectrum, fast = _pieces(x, psi, kappa, _slopes(p))
+    dense = kappa * np.eye(n) + projected_correlation(x, oracle_rule(NODES, 1), _slopes(p), np.array([psi]))
+    assert float(fast.quadratic(spectrum.vectors.T @ residual)) == pytest.approx(
+        residual @ np.linalg.solve(dense, residual), rel=1e-9
+    )
+    assert float(fast.log_determinant) == pytest.approx(np.linalg.slogdet(dense)[1], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("psi", [1e-6, 1e-2, 1e3])
+@pytest.mark.parametrize("kappa", [1e-14, 1e-8])
+def test_downdate_stays_finite_on_the_worst(psi, kappa):
+    x = np.repeat(np.linspace(0, 1, 21), 3)[:, None]
+    spectrum, fast = _pieces(x, psi, kappa, _slopes(2))
+    value = float(fast.quadratic(spectrum.vectors.T @ np.sin(40 * np.arange(63.0))))
+    assert np.isfinite(value)
+    assert value > 0
+    assert np.isfinite(float(fast.log_determinant))
+
+
+@given(st.integers(1, 5), st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_small_matrices_match_lapack(p, seed):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((p, p)) + 3 * np.eye(p)
+    matrix, right = root @ root.T, rng.standard_normal(p)
+    assert np.asarray(cholesky(jnp.asarray(matrix))) == pytest.approx(np.linalg.cholesky(matrix), rel=1e-8, abs=1e-8)
+    assert np.asarray(solve(jnp.asarray(matrix), jnp.asarray(right))) == pytest.approx(
+        np.linalg.solve(matrix, right), rel=1e-7, abs=1e-9
+    )
+
+
+def test_a_matrix_that_is_not_positive_definite_gives_nan():
+    assert np.isnan(np.asarray(solve(jnp.asarray([[1.0, 2.0], [2.0, 1.0]]), jnp.ones(2)))).any()
