@@ -55,10 +55,13 @@ def test_a_batch_gives_what_single_calls_give(name):
     assert batch.mean.shape == batch.sd.shape == (datasets, 1)
     assert batch.quantiles.shape == (datasets, 1, 3)
     for i in checked if name.startswith(("koh", "kennedy")) else range(datasets):
-        single = l2.calibrate(problem(3, N, i), name, seed=i).solution if i < 0 else _single(known, y[i], name, i)
+        single = _single(known, y[i], name, i)
         assert batch.mean[i] == pytest.approx(single.summary.mean, rel=1e-8)
-        assert batch.sd[i] == pytest.approx(single.summary.sd, rel=1e-8)
         assert batch.quantiles[i] == pytest.approx(single.summary.quantiles, rel=1e-8)
+        # Where mu-hat interpolates, the sd is 1e-8 of the parameter and the bootstrap's differences of losses lie below
+        # the rounding of the losses: there the sd has few digits to agree in.
+        interpolated = name in RANDOM and bool(batch.status[i] & l2.Status.GCV_AT_BOUND)
+        assert batch.sd[i] == pytest.approx(single.summary.sd, rel=0.05 if interpolated else 1e-8)
         assert batch.status[i] == single.status
 
 
@@ -85,7 +88,6 @@ def test_multi_modal_posteriors_are_seen_whole():
     result = l2.calibrate(problem(2, N, seed=0), "nlm")
     draws = result.draws(4000, seed=1)["theta1"]
     share = float(np.mean(draws < 1.0))
-    grid, density = result.marginal("theta1", points=2000)
     assert 0.005 < share < 0.5
     assert result.summary().loc["theta1", "mean"] == pytest.approx(draws.mean(), abs=4 * draws.std() / np.sqrt(4000))
 

@@ -11,7 +11,7 @@ import l2calib as l2
 from tests.oracles.configurations import configuration
 from tests.problems import experiment
 
-REPETITIONS, N = 2000, 100
+REPETITIONS, N = 2000, 200
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class FourTimes:
 
 
 def covering(scaling) -> int:
-    """How many of the intervals for a model that is exact hold the truth, with midpoint designs."""
-    chosen, known = configuration(1), experiment(1, N)
+    """How many of the intervals in configuration 3, on a midpoint design, hold theta_L2."""
+    chosen, known = configuration(3), experiment(3, N)
     rng = np.random.default_rng(20261116)
     noise = np.sqrt(chosen.sigma2) * rng.standard_normal((REPETITIONS, N))
-    batch = l2.calibrate_batch(known, chosen.mu(known.x) + noise, l2.GeneralBayes(l2.OLS(), scaling))
-    return int(batch.covers([0.2, 0.3])[:, 0].sum())
+    batch = l2.calibrate_batch(known, chosen.mu(known.x) + noise, l2.GeneralBayes(l2.L2(), scaling))
+    return int(batch.covers(chosen.target())[:, 0].sum())
 
 
 def band() -> tuple[float, float]:

@@ -12,7 +12,7 @@ from l2calib.arrays import Array, jax, jnp
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
-from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist, squared_loss
+from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
 from l2calib.smoother import GCV, Smooth, SmootherTables
 
 
@@ -98,9 +98,8 @@ class Bootstrap:
     ) -> tuple[Array, Array]:
         """gamma and a status."""
         n = experiment.observations
-        centre = fitted.smooth.at_design()
         chosen = _uniform_integers(key, (self.resamples, n), n)
-        resamples = centre + (fitted.y - centre)[chosen]
+        resamples = fitted.smooth.at_design() + fitted.smooth.residuals()[chosen]
         if self.refit_smoother:
             values = jax.lax.map(lambda y: loss.values(smoother.fit(tables, y), y), resamples, batch_size=64)
         else:
@@ -109,9 +108,12 @@ class Bootstrap:
 
         short = shortlist(candidates, eta, weights, fitted.values, fitted.minima)
 
+        modelled = eta(fitted.minima.theta)
+
         def lambda_0(resampled: Array) -> Array:
-            best = nearest_minimum(short, eta, weights, resampled, experiment.prior)
-            return 2 * (squared_loss(eta, weights, resampled, fitted.minima.theta) - best.losses[0])
+            best = eta(nearest_minimum(short, eta, weights, resampled, experiment.prior).theta)
+            # The difference of the two losses, without subtracting one from the other.
+            return 2 * jnp.sum(weights * (best - modelled) * (2 * (resampled - best) + best - modelled))
 
         at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
         gamma = experiment.parameters / jnp.mean(jax.vmap(lambda_0)(values))

@@ -61,6 +61,10 @@ class Smooth(NamedTuple):
         shrunk = self.spectrum.eigenvalues * self.inverse_diagonal * self.rotated
         return self.spectrum.vectors @ shrunk
 
+    def residuals(self) -> Array:
+        """y minus mu-hat at the design points, kappa Phi^-1 y: exact also where mu-hat all but interpolates."""
+        return self.spectrum.vectors @ (self.kappa * self.inverse_diagonal * self.rotated)
+
     def node_map(self) -> Array:
         """The matrix (Q, n) that takes y to mu-hat at the nodes, for this rho."""
         return self.spectrum.cross.T @ (self.inverse_diagonal[:, None] * self.spectrum.vectors.T)
