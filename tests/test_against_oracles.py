@@ -119,7 +119,7 @@ def test_cross_validation_is_as_good_as_its_grid_allows(number: int) -> None:
     """No worse than the points of the library's grid of psi around the true optimum, kappa being free."""
     smoother = l2.GCV()
     x, y = simulate(number, N, SEED)
-    best = best_fit(x, y, smoother.psi_bounds, smoother.kappa_bounds, per_axis=40 if number < 4 else 16)
+    best = best_fit(x, y, smoother.psi_bounds, smoother.kappa_bounds, per_axis=40 if number < 4 else 12)
     grid = smoother.psi_grid(x.shape[1])
     nearest = grid[np.argmin(np.abs(np.log(grid / best.psi)).sum(axis=1))]
 
@@ -193,18 +193,26 @@ def test_posterior(number: int, method: str) -> None:
     result = calibration(number, method)
     if configuration(number).p <= 2:
         assert_agrees(result, brute_force(number, method))
-    engine = l2.NUTS(draws=16_000, chains=4)
+    engine = l2.NUTS(draws=8_000, chains=4)
     sampled = l2.calibrate(problem(number, N, SEED), method, seed=1, engine=engine)
     points = sampled.solution.points
     assert points is not None
     draws = np.asarray(sampled.problem.experiment.prior.from_line(points.z))
-    assert_chain_agrees(draws.reshape(4, 4000, -1), result)
+    assert_chain_agrees(draws.reshape(4, 2000, -1), result)
     assert not result.status & l2.Status.INACCURATE, result.numerical_error
 
 
-@pytest.mark.parametrize(("number", "method"), [(2, "koh-plumlee"), (2, "kennedy-ohagan-plain"), (3, "koh-plumlee")])
-def test_relatives_of_kennedy_ohagan(number: int, method: str) -> None:
-    assert_agrees(calibration(number, method), brute_force(number, method))
+@pytest.mark.parametrize(
+    ("number", "method", "oracle"),
+    [
+        (2, "koh-plumlee", "koh-plumlee"),
+        (2, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
+        # The slopes of a linear model are the same at every theta, and so is the posterior.
+        (3, "koh-plumlee", "koh"),
+    ],
+)
+def test_relatives_of_kennedy_ohagan(number: int, method: str, oracle: str) -> None:
+    assert_agrees(calibration(number, method), brute_force(number, oracle))
 
 
 def test_kennedy_ohagan_with_three_parameters_against_dense_metropolis() -> None:

@@ -34,7 +34,7 @@ def ols_loss(eta: Model, x: Array, y: Array, theta: Array) -> Array:
 
 def minimise(objective: Objective, lower: Array, upper: Array) -> Array:
     """The global minimum in a box: a dense grid, then a polish of its best point."""
-    per_axis = {1: 20001, 2: 301, 3: 61}[lower.size]
+    per_axis = {1: 20001, 2: 301, 3: 41}[lower.size]
     axes = [np.linspace(a, b, per_axis) for a, b in zip(lower, upper, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, lower.size)
     values = np.concatenate([objective(part) for part in np.array_split(grid, 64)])
