@@ -12,10 +12,10 @@ NEW_ENOUGH := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHONS    := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help wiffle test bench clean
+.PHONY: help wiffle test test-slow bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 wiffle: $(READY) ## calibrate the wiffle balls: a table here, a figure on disk
 	@$(BIN)/l2calib calibrate wiffle --method gb-l2 --method koh --out $(OUT)
@@ -27,6 +27,9 @@ test: $(READY) ## style, types, layers and tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
+
+test-slow: $(READY) ## every method against NUTS and brute force: most of an hour
+	$(BIN)/pytest -n 2 -m slow --timeout 1800
 
 bench: $(BENCH) ## speed against MCMC, as a table of ratios
 	$(BIN)/python -m benchmarks

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.oracles.arrays import Array
 
+pytestmark = pytest.mark.slow
+
 N, SEED = 40, 1
 NUMBERS = (1, 2, 3, 4)
 GENERAL_BAYES = ("gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot")

@@ -52,10 +52,13 @@ class Model:
 
     def __call__(self, x: Array, theta: Array) -> Array:
         """eta at the rows of x (m, k), for one theta (p,): an array (m,)."""
+        return jnp.broadcast_to(self._raw(x, theta), (x.shape[0],))
+
+    def _raw(self, x: Array, theta: Array) -> Array:
+        """What the function returns, whatever its shape."""
         inputs = {name: x[:, j] for j, name in enumerate(self.input_names)}
         parameters = {name: theta[j] for j, name in enumerate(self.parameter_names)}
-        values = jnp.asarray(self.function(**inputs, **parameters), dtype=float)
-        return jnp.broadcast_to(values, (x.shape[0],))
+        return jnp.asarray(self.function(**inputs, **parameters), dtype=float)
 
     def check(self, x: np.ndarray, thetas: np.ndarray) -> None:
         """Raise ModelError unless eta is finite, of the right shape and moved by every parameter at these thetas."""
@@ -73,11 +76,7 @@ class Model:
 
     def _check_shape(self, x: np.ndarray, theta: np.ndarray) -> None:
         try:
-            inputs = {name: jnp.asarray(x[:, j]) for j, name in enumerate(self.input_names)}
-            shape = jax.eval_shape(
-                lambda t: jnp.asarray(self.function(**inputs, **dict(zip(self.parameter_names, t, strict=True)))),
-                tuple(jnp.asarray(theta)),
-            ).shape
+            shape = jax.eval_shape(self._raw, jnp.asarray(x), jnp.asarray(theta)).shape
         except jax.errors.TracerArrayConversionError as error:
             raise ModelError(
                 "the model calls NumPy on its arguments, which cannot be differentiated; write it with jax.numpy."
