@@ -15,8 +15,8 @@ from l2calib.engines import Engine, Integrate
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
-from l2calib.posterior import PROBABILITIES, marginal_density, quantiles
-from l2calib.solve import Solution, independent_draws, solve_one
+from l2calib.posterior import PROBABILITIES
+from l2calib.solve import Solution, independent_draws, marginal_curve, solve_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,14 +145,9 @@ class Calibration:
         if name not in self.parameter_names:
             raise MethodError(f"there is no parameter '{name}': the parameters are {', '.join(self.parameter_names)}.")
         j = self.parameter_names.index(name)
-        weighted, prior = self.solution.points, self.problem.experiment.prior
-        assert weighted is not None
-        ends = quantiles(jax.tree.map(jnp.asarray, weighted), jnp.asarray([5e-4, 1 - 5e-4]))
-        middle = ends.mean(axis=0)
-        line = middle + jnp.linspace(-0.6, 0.6, points)[:, None] * (ends[1] - ends[0])
-        density = marginal_density(jax.tree.map(jnp.asarray, weighted), j, line[:, j])
-        theta, slope = prior.from_line(line)[:, j], jnp.exp(prior.log_slope(line)[:, j])
-        return np.asarray(theta), np.asarray(density / slope)
+        curve = marginal_curve(self.problem.experiment.prior, j, points)
+        theta, density = curve(self.solution.points)
+        return np.asarray(theta), np.asarray(density)
 
     def as_json(self) -> dict[str, Any]:
         """The entry of this result in the command line's JSON."""

@@ -19,7 +19,8 @@ from l2calib.engines.modes import Survey
 from l2calib.errors import Status
 from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
-from l2calib.posterior import Points, Summary, Target, summarise
+from l2calib.posterior import Points, Summary, Target, marginal_density, quantiles, summarise
+from l2calib.prior import Prior
 
 _CHUNK_BYTES = 256e6
 _LARGEST_CHUNK = 512
@@ -95,12 +96,13 @@ def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engin
 
     @functools.cache
     def posterior(level: int) -> Any:
-        return _quickly_compiled(functools.partial(_posterior, method, experiment, engine, level))
+        return quickly_compiled(functools.partial(_posterior, method, experiment, engine, level))
 
-    return _Stages(_quickly_compiled(functools.partial(method.fit, experiment)), _quickly_compiled(survey), posterior)
+    return _Stages(quickly_compiled(functools.partial(method.fit, experiment)), quickly_compiled(survey), posterior)
 
 
-def _quickly_compiled(function: Callable[..., Any]) -> Any:
+def quickly_compiled(function: Callable[..., Any]) -> Any:
+    """Compiled for one use: what runs for milliseconds is not worth optimising for seconds."""
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
@@ -221,7 +223,7 @@ def _drawer(method: DensityMethod, experiment: Experiment, engine: Integrate, le
         z, accept = engine.draws(target, engine.survey(target), level, key, number)
         return experiment.prior.from_line(z), accept
 
-    return jax.jit(draw)
+    return quickly_compiled(draw)
 
 
 @functools.lru_cache(maxsize=16)
@@ -229,7 +231,7 @@ def _projector(method: DrawingMethod, experiment: Experiment, number: int) -> An
     def draw(shared: Any, y: Array, fit_key: Array, key: Array) -> Array:
         return method.draw(experiment, shared, method.fit(experiment, shared, y, fit_key), key, number)
 
-    return jax.jit(draw)
+    return quickly_compiled(draw)
 
 
 def independent_draws(
@@ -255,3 +257,16 @@ def independent_draws(
             theta, accept = (np.asarray(a) for a in drawer(shared, y, fit_key, step))
             kept.append(theta[accept])
     return np.concatenate(kept)[:number]
+
+
+@functools.lru_cache(maxsize=64)
+def marginal_curve(prior: Prior, parameter: int, number: int) -> Any:
+    """The function from weighted points to a grid of one parameter and its marginal density there."""
+
+    def curve(points: Points) -> tuple[Array, Array]:
+        ends = quantiles(points, jnp.asarray([5e-4, 1 - 5e-4]))
+        line = ends.mean(axis=0) + jnp.linspace(-0.6, 0.6, number)[:, None] * (ends[1] - ends[0])
+        density = marginal_density(points, parameter, line[:, parameter])
+        return prior.from_line(line)[:, parameter], density / jnp.exp(prior.log_slope(line)[:, parameter])
+
+    return quickly_compiled(curve)
