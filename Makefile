@@ -28,7 +28,7 @@ test: $(READY) ## style, types, layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
 
-test-slow: $(READY) ## every method against NUTS and brute force: most of an hour
+test-slow: $(READY) ## every method against NUTS and brute force: a quarter of an hour
 	$(BIN)/pytest -n 2 -m slow --timeout 1800
 
 bench: $(BENCH) ## speed against MCMC, as a table of ratios
