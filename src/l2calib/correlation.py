@@ -65,8 +65,7 @@ class Downdate(NamedTuple):
     """
 
     inverse_diagonal: Array  # D^-1, (n,)
-    schur_root: Array  # L with L L' = H - b' D^-1 b, (p, p)
-    projector: Array  # L^-1 b' D^-1, (p, n)
+    projector: Array  # L^-1 b' D^-1, (p, n), with L L' = H - b' D^-1 b
     log_determinant: Array
 
     def quadratic(self, rotated: Array) -> Array:
@@ -86,4 +85,4 @@ def downdate(eigenvalues: Array, kappa: Array, b: Array, big_h: Array) -> Downda
     log_determinant = (
         jnp.sum(jnp.log(diagonal)) + 2 * jnp.sum(jnp.log(jnp.diag(root))) - 2 * jnp.sum(jnp.log(jnp.diag(h_root)))
     )
-    return Downdate(1 / diagonal, root, lower_solve(root, scaled.T), log_determinant)
+    return Downdate(1 / diagonal, lower_solve(root, scaled.T), log_determinant)

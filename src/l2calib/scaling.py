@@ -19,7 +19,6 @@ from l2calib.smoother import GCV, Smooth, SmootherTables
 class Fitted(NamedTuple):
     """What is known of one dataset when gamma is chosen."""
 
-    y: Array
     smooth: Smooth
     values: Array
     minima: Minima

@@ -38,7 +38,7 @@ class GeneralBayes:
         smooth = self.smoother.fit(shared.tables, y)
         values = self.loss.values(smooth, y)
         minima = loss_minima(self.loss, experiment, shared.candidates, values)
-        fitted = Fitted(y, smooth, values, minima)
+        fitted = Fitted(smooth, values, minima)
         gamma, status = self.scaling.gamma(
             self.loss, experiment, self.smoother, shared.tables, shared.candidates, fitted, key
         )

@@ -243,7 +243,7 @@ def _plain(eigenvalues: Array, kappa: Array) -> Downdate:
     """kappa I + C itself: nothing is projected out."""
     diagonal = kappa[:, :, None] + eigenvalues[:, None, :]
     nothing = jnp.zeros((*kappa.shape, 1, diagonal.shape[2]))
-    return Downdate(1 / diagonal, jnp.ones((*kappa.shape, 1, 1)), nothing, jnp.sum(jnp.log(diagonal), axis=2))
+    return Downdate(1 / diagonal, nothing, jnp.sum(jnp.log(diagonal), axis=2))
 
 
 def _carry_the_mass(log_mass: Array, keep: int, strides: tuple[int, ...]) -> tuple[Array, Array]:
