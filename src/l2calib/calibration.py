@@ -84,7 +84,7 @@ class Batch:
 
     @property
     def error(self) -> np.ndarray:
-        return np.asarray(self.solution.error)
+        return np.asarray(self.solution.summary.error)
 
     @property
     def theta_hat(self) -> np.ndarray:

@@ -8,16 +8,17 @@ belong to no lattice: their quantiles are those of the sample.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.axes import Axis
 
 PROBABILITIES = (0.025, 0.5, 0.975)
-_FILTER_ORDER = 8
-_SPAN_MARGIN = 1.1
+_CUT_WIDTH = 0.1
 _QUANTILE_TOLERANCE = 1e-9
 _QUANTILE_STEPS = 60
 
@@ -30,21 +31,50 @@ class Target(NamedTuple):
 
 
 class Marginal(NamedTuple):
-    """One parameter's points on L lattices, uniform in x = bend asinh((z - centre) / bend)."""
+    """One parameter's points and the Fourier series of their density, one for every lattice."""
 
-    z: Array  # (N,)
-    weights: Array  # (N,), summing to one
-    owner: Array  # (N,) which lattice a point belongs to
-    centre: Array  # (L,)
-    bend: Array  # (L,)
-    reach: Array  # (L,) half the extent in x
-    width: Array  # (L,) spacing in x
-    frequencies: Array  # (K,) 1, 2, ..., K
+    z: Array  # (L, N)
+    weights: Array  # (L, N), summing to one
+    axis: Axis
+    cosine: Array  # (L, K)
+    sine: Array  # (L, K)
+    blur: Array  # what the series may miss of a probability
 
-    def coordinate(self, z: Array, lattice: Array | slice) -> Array:
-        """x of z on some lattices."""
-        bend = self.bend[lattice]
-        return bend * jnp.arcsinh((z - self.centre[lattice]) / bend)
+    def moments(self, transform: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """Mean and standard deviation of transform(z)."""
+        mean, sd = moments(transform(self.z.ravel())[:, None], self.weights.ravel())
+        return mean[0], sd[0]
+
+    def evaluate(self, z: Array) -> tuple[Array, Array]:
+        """Distribution function and density at z."""
+        k = jnp.arange(1, self.cosine.shape[1] + 1)
+        mass = jnp.sum(self.weights, axis=1)
+        position, slope = (value[:, 0] for value in self.axis.position(z[None, None]))
+        inside = (position > 0.0) & (position < 1.0)
+        position = jnp.clip(position, 0.0, 1.0)
+        cosines, sines = _waves(2 * jnp.pi * position[:, None], self.cosine.shape[1])
+        waves = self.cosine * sines + self.sine * (1 - cosines)
+        below = mass * position + jnp.sum(waves / (jnp.pi * k), axis=1)
+        height = mass + 2 * jnp.sum(self.cosine * cosines + self.sine * sines, axis=1)
+        return jnp.sum(below), jnp.sum(jnp.where(inside, slope * height, 0.0))
+
+
+def lattice_marginal(z: Array, weights: Array, axis: Axis, step: float) -> Marginal:
+    """Sum the points (L, N) of every lattice into its Fourier series, cut where the lattice's own frequency begins."""
+    angle = 2 * jnp.pi * axis.position(z)[0]
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    k = jnp.arange(1, int((1 + 2 * _CUT_WIDTH) / (2 * step)) + 1)
+
+    def advance(wave: tuple[Array, Array], _: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        c, s = wave
+        return (c * cosine - s * sine, s * cosine + c * sine), (jnp.sum(weights * c, 1), jnp.sum(weights * s, 1))
+
+    _, (cosines, sines) = jax.lax.scan(advance, (cosine, sine), k)
+    frequency = 2 * step * k  # one where the lattice cannot tell waves apart
+    kept = jax.scipy.special.erfc((frequency - 1) / _CUT_WIDTH) / 2
+    # The waves behind the cut are as large as what lies beyond and as what is folded back from there; phases vary.
+    behind = jnp.where(frequency > 1, (cosines.T**2 + sines.T**2) / (jnp.pi * k) ** 2, 0.0)
+    return Marginal(z, weights, axis, kept * cosines.T, kept * sines.T, jnp.sqrt(jnp.sum(behind)))
 
 
 class Points(NamedTuple):
@@ -53,17 +83,19 @@ class Points(NamedTuple):
     z: Array  # (N, p)
     weights: Array  # (N,)
     marginals: tuple[Marginal, ...] | None  # None for draws
-    error: Array  # numerical error in posterior standard deviations
+    error: Array  # numerical error of the moments, in posterior standard deviations
+    mass_error: Array  # probability that may have been lost or counted twice
     status: Array
     diagnostics: dict[str, Array] | None  # of Markov chains
 
 
 class Summary(NamedTuple):
-    """Per parameter: mean, sd and the quantiles at PROBABILITIES."""
+    """Per parameter: mean, sd and the quantiles at PROBABILITIES; and the largest numerical error of them all."""
 
     mean: Array  # (p,)
     sd: Array  # (p,)
     quantiles: Array  # (p, 3)
+    error: Array  # in posterior standard deviations
 
 
 def moments(values: Array, weights: Array) -> tuple[Array, Array]:
@@ -74,62 +106,40 @@ def moments(values: Array, weights: Array) -> tuple[Array, Array]:
 
 def summarise(points: Points, from_line: Callable[[Array], Array]) -> Summary:
     """The posterior summary of theta = from_line(z)."""
-    line_quantiles = quantiles(points, jnp.asarray(PROBABILITIES))
+    probabilities = jnp.asarray(PROBABILITIES)
     if points.marginals is None:
         mean, sd = moments(from_line(points.z), points.weights)
-    else:
-        # from_line acts on every parameter by itself, so each marginal needs only its own column.
-        p = points.z.shape[1]
-        theta = [from_line(jnp.repeat(m.z[:, None], p, axis=1))[:, j] for j, m in enumerate(points.marginals)]
-        pairs = [moments(t[:, None], m.weights) for t, m in zip(theta, points.marginals, strict=True)]
-        mean, sd = (jnp.concatenate(column) for column in zip(*pairs, strict=True))
-    return Summary(mean, sd, from_line(line_quantiles).T)
+        return Summary(mean, sd, from_line(quantiles(points, probabilities)).T, points.error)
+    means, sds, columns, errors = [], [], [], [points.error]
+    for j, marginal in enumerate(points.marginals):
+        mean, sd = marginal.moments(functools.partial(_column_from_line, from_line, j, points.z.shape[1]))
+        z, density = _lattice_quantiles(marginal, probabilities)
+        _, line_sd = marginal.moments(lambda z: z)
+        at_the_ends = jnp.minimum(density[0], density[-1]) * line_sd
+        errors.append((points.mass_error + marginal.blur) / at_the_ends)
+        means.append(mean)
+        sds.append(sd)
+        columns.append(z)
+    line = jnp.stack(columns, axis=1)
+    return Summary(jnp.stack(means), jnp.stack(sds), from_line(line).T, jnp.max(jnp.stack(errors)))
+
+
+def _column_from_line(from_line: Callable[[Array], Array], parameter: int, parameters: int, z: Array) -> Array:
+    """One parameter from its own z (N,): from_line acts on every parameter by itself."""
+    return from_line(jnp.repeat(z[:, None], parameters, axis=1))[:, parameter]
 
 
 def quantiles(points: Points, probabilities: Array) -> Array:
     """Marginal quantiles on the line (len(probabilities), p)."""
     if points.marginals is None:
         return jax.vmap(_sample_quantiles, (1, None, None), 1)(points.z, points.weights, probabilities)
-    columns = []
-    for marginal in points.marginals:
-        mean, sd = moments(marginal.z[:, None], marginal.weights)
-        solve = jax.vmap(_solve_quantile, (None, None, None, 0))
-        columns.append(solve(_series(marginal), mean[0], sd[0], probabilities))
-    return jnp.stack(columns, axis=1)
+    return jnp.stack([_lattice_quantiles(marginal, probabilities)[0] for marginal in points.marginals], axis=1)
 
 
 def _sample_quantiles(z: Array, weights: Array, probabilities: Array) -> Array:
     order = jnp.argsort(z)
     mass = jnp.cumsum(weights[order]) - weights[order] / 2
     return jnp.interp(probabilities, mass, z[order])
-
-
-class _Series(NamedTuple):
-    """The marginal of one parameter: a Fourier series for every lattice, on the lattice's own span."""
-
-    marginal: Marginal
-    mass: Array  # (L,)
-    cosine: Array  # (L, K)
-    sine: Array  # (L, K)
-
-    def evaluate(self, z: Array) -> tuple[Array, Array]:
-        """Distribution function and density at z."""
-        k = jnp.arange(1, self.cosine.shape[1] + 1)
-        span = 2 * _SPAN_MARGIN * self.marginal.reach
-        x = self.marginal.coordinate(z, slice(None))
-        position = jnp.clip(x / span + 0.5, 0.0, 1.0)
-        cosines, sines = _waves(2 * jnp.pi * position[:, None], self.cosine.shape[1])
-        waves = self.cosine * sines + self.sine * (1 - cosines)
-        below = self.mass * position + jnp.sum(waves / (jnp.pi * k), axis=1)
-        height = self.mass + 2 * jnp.sum(self.cosine * cosines + self.sine * sines, axis=1)
-        slope = 1 / jnp.sqrt(1 + ((z - self.marginal.centre) / self.marginal.bend) ** 2)
-        inside = (position > 0.0) & (position < 1.0)
-        return jnp.sum(below), jnp.sum(jnp.where(inside, slope * height / span, 0.0))
-
-    def ends(self) -> tuple[Array, Array]:
-        """The interval outside which there is nothing."""
-        extent = self.marginal.bend * jnp.sinh(_SPAN_MARGIN * self.marginal.reach / self.marginal.bend)
-        return jnp.min(self.marginal.centre - extent), jnp.max(self.marginal.centre + extent)
 
 
 def _waves(angle: Array, number: int) -> tuple[Array, Array]:
@@ -142,59 +152,46 @@ def _waves(angle: Array, number: int) -> tuple[Array, Array]:
     return cosines.reshape(flat)[..., 1 : number + 1], sines.reshape(flat)[..., 1 : number + 1]
 
 
-def _series(marginal: Marginal) -> _Series:
-    """Sum the points of every lattice into its Fourier series."""
-    owner, k = marginal.owner, marginal.frequencies
-    span = 2 * _SPAN_MARGIN * marginal.reach
-    angle = 2 * jnp.pi * (marginal.coordinate(marginal.z, owner) / span[owner] + 0.5)
-    belongs = (owner == jnp.arange(span.size)[:, None]) * marginal.weights  # (L, N)
-    cosine, sine = jnp.cos(angle), jnp.sin(angle)
-
-    def advance(wave: tuple[Array, Array], _: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        c, s = wave
-        return (c * cosine - s * sine, s * cosine + c * sine), (belongs @ c, belongs @ s)
-
-    _, (cosines, sines) = jax.lax.scan(advance, (cosine, sine), k)
-    kept = _low_pass((2 * jnp.pi * k * (marginal.width / span)[:, None]) ** 2 / 2)
-    return _Series(marginal, jnp.sum(belongs, axis=1), kept * cosines.T, kept * sines.T)
+class _Search(NamedTuple):
+    low: Array
+    high: Array
+    t: Array
+    step: Array
+    density: Array
+    taken: Array
 
 
-def _low_pass(s: Array) -> Array:
-    """exp(-s) sum_{k<m} s^k/k!: one where the density has its content, zero at the lattice's frequency."""
-    term, total = jnp.ones_like(s), jnp.ones_like(s)
-    for k in range(1, _FILTER_ORDER):
-        term = term * s / k
-        total = total + term
-    return jnp.exp(-s) * total
+def _lattice_quantiles(marginal: Marginal, probabilities: Array) -> tuple[Array, Array]:
+    """Quantiles on the line and the density there: Newton's method inside a shrinking bracket."""
+    mean, sd = marginal.moments(lambda z: z)
+    low, high = marginal.axis.ends()
 
+    def find(probability: Array) -> tuple[Array, Array]:
+        def unsettled(state: _Search) -> Array:
+            return (jnp.abs(state.step) > _QUANTILE_TOLERANCE * sd) & (state.taken < _QUANTILE_STEPS)
 
-def _solve_quantile(series: _Series, mean: Array, sd: Array, probability: Array) -> Array:
-    """Newton's method inside a shrinking bracket for F(t) = probability."""
+        def advance(state: _Search) -> _Search:
+            low, high, t, *_ = state
+            below, density = marginal.evaluate(t)
+            low, high = jnp.where(below < probability, t, low), jnp.where(below < probability, high, t)
+            newton = t - (below - probability) / jnp.where(density > 0, density, 1.0)
+            inside = (density > 0) & (newton >= low) & (newton <= high)
+            moved = jnp.where(inside, newton, (low + high) / 2)
+            return _Search(low, high, moved, moved - t, density, state.taken + 1)
 
-    def unsettled(state: tuple[Array, Array, Array, Array, Array]) -> Array:
-        step, count = state[3], state[4]
-        return (jnp.abs(step) > _QUANTILE_TOLERANCE * sd) & (count < _QUANTILE_STEPS)
+        guess = jnp.clip(mean + sd * jax.scipy.special.ndtri(probability), low, high)
+        start = _Search(low, high, guess, jnp.asarray(jnp.inf), jnp.asarray(0.0), jnp.asarray(0))
+        found = jax.lax.while_loop(unsettled, advance, start)
+        return found.t, found.density
 
-    def advance(state: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
-        low, high, t, _, count = state
-        below, density = series.evaluate(t)
-        low, high = jnp.where(below < probability, t, low), jnp.where(below < probability, high, t)
-        newton = t - (below - probability) / jnp.where(density > 0, density, 1.0)
-        inside = (density > 0) & (newton >= low) & (newton <= high)
-        moved = jnp.where(inside, newton, (low + high) / 2)
-        return low, high, moved, moved - t, count + 1
-
-    guess = mean + sd * jax.scipy.special.ndtri(probability)
-    low, high = series.ends()
-    start = (low, high, jnp.clip(guess, low, high), jnp.asarray(jnp.inf), jnp.asarray(0))
-    return jax.lax.while_loop(unsettled, advance, start)[2]
+    return jax.vmap(find)(probabilities)
 
 
 def marginal_density(points: Points, parameter: int, grid: Array) -> Array:
     """The density of one coordinate z_j on a grid: the lattices' series, or a kernel estimate from draws."""
     if points.marginals is not None:
-        series = _series(points.marginals[parameter])
-        return jnp.maximum(jax.vmap(lambda t: series.evaluate(t)[1])(grid), 0.0)
+        marginal = points.marginals[parameter]
+        return jnp.maximum(jax.vmap(lambda t: marginal.evaluate(t)[1])(grid), 0.0)
     effective = 1 / jnp.sum(points.weights**2)
     _, sd = moments(points.z, points.weights)
     width = 1.06 * sd[parameter] * effective**-0.2

@@ -71,7 +71,7 @@ class Calibration:
     @property
     def numerical_error(self) -> float:
         """In posterior standard deviations; for draws, the Monte Carlo error of the mean."""
-        return float(self.solution.error)
+        return float(self.solution.summary.error)
 
     @property
     def theta_hat(self) -> dict[str, float]:
@@ -102,7 +102,7 @@ class Calibration:
         """One row per parameter: mean, sd and the quantiles of the equal-tailed interval."""
         import pandas as pd
 
-        mean, sd, q = self.solution.summary
+        mean, sd, q, _ = self.solution.summary
         return pd.DataFrame(
             np.column_stack([mean, sd, q]),
             index=pd.Index(self.parameter_names, name="parameter"),

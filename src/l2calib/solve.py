@@ -32,7 +32,6 @@ class Solution(NamedTuple):
     fit: Fit
     points: Points | None  # None in a batch
     summary: Summary
-    error: Array
     status: Array
 
 
@@ -69,14 +68,17 @@ def _posterior(
         theta = method.draw(experiment, shared, fit, key, method.draws)
         weights = jnp.full(method.draws, 1 / method.draws)
         finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
-        points = Points(prior.to_line(theta), weights, None, jnp.asarray(method.draws**-0.5), finite, None)
+        error, lost = jnp.asarray(method.draws**-0.5), jnp.asarray(0.0)
+        points, tolerance = Points(prior.to_line(theta), weights, None, error, lost, finite, None), np.inf
     else:
         assert survey is not None
         points = engine.points(target_of(method, experiment, shared, fit), survey, level, key)
+        tolerance = engine.tolerance
     summary = summarise(points, prior.from_line)
     finite_summary = jnp.isfinite(summary.mean).all() & jnp.isfinite(summary.quantiles).all()
     status = fit.status | points.status | jnp.where(finite_summary, 0, int(Status.NOT_FINITE))
-    return Solution(fit._replace(detail=None), points, summary, points.error, status)
+    status |= jnp.where(summary.error <= tolerance, 0, int(Status.INACCURATE))
+    return Solution(fit._replace(detail=None), points, summary, status)
 
 
 class _Stages(NamedTuple):
@@ -89,10 +91,9 @@ class _Stages(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> _Stages:
-    def survey(fit: Fit) -> tuple[Survey, Array]:
+    def survey(fit: Fit) -> Survey:
         assert isinstance(method, DensityMethod)
-        found = engine.survey(target_of(method, experiment, None, fit))
-        return found, engine.first_level(found)
+        return engine.survey(target_of(method, experiment, None, fit))
 
     @functools.cache
     def posterior(level: int) -> Any:
@@ -136,8 +137,7 @@ def solve_one(
     fit = stages.fit(shared, jnp.asarray(y), fit_key)
     level, last, survey = first_level(method, experiment, engine), 0, None
     if not isinstance(method, DrawingMethod):
-        survey, suggested = stages.survey(fit)
-        level, last = max(level, int(suggested)), engine.levels(experiment.parameters) - 1
+        survey, last = stages.survey(fit), engine.levels(experiment.parameters) - 1
     while True:
         solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, engine_key))
         if level >= last or not solution.status & Status.INACCURATE:

@@ -47,8 +47,6 @@ class Chart(NamedTuple):
         first, rest = coordinates[0], coordinates[1:]
         z_outer = self.centre + self.offset(first, knots.bend)
         log_slope = jnp.log(self.scale) + jnp.log(jnp.cosh(first / knots.bend))
-        if not rest.size:
-            return z_outer[None], log_slope
         position = jnp.clip(first / knots.spacing + knots.half, 0.0, 2.0 * knots.half)
         left = jnp.minimum(jnp.floor(position).astype(int), 2 * knots.half - 1)
         share = position - left
@@ -81,7 +79,7 @@ def straight_chart(centre: Array, factor: Array, outer: Array, knots: Knots) -> 
     chart = Chart(centre[outer], jnp.sqrt(variance), jnp.zeros((0, 0)), jnp.zeros((0, 0, 0)))
     offsets = chart.offset(knots.values, knots.bend)
     inner = covariance[jnp.ix_(others, others)] - variance * jnp.outer(slope, slope)
-    inner_factor = cholesky(inner) if others.size else jnp.zeros((0, 0))
+    inner_factor = cholesky(inner)
     return chart._replace(
         inner_centres=centre[others] + offsets[:, None] * slope,
         inner_factors=jnp.broadcast_to(inner_factor, (offsets.size, others.size, others.size)),
@@ -93,8 +91,6 @@ def curved_chart(
 ) -> Chart:
     """The chart that follows the ridge: at every knot the conditional mode and curvature of the other parameters."""
     straight = straight_chart(centre, factor, outer, knots)
-    if centre.size == 1:
-        return straight
     offsets = straight.offset(knots.values, knots.bend)
     middle = straight.inner_centres[knots.half]
 

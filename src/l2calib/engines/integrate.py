@@ -1,10 +1,11 @@
 """Deterministic integration of low-dimensional posteriors.
 
-The modes are found by Newton's method and each gets a lattice in the coordinates of its own chart. A smooth partition
-of unity (the share of each fitted Gaussian in their mixture) divides the posterior among the charts, so overlapping
-modes are counted once. Uniform lattices integrate smooth densities with an error that falls exponentially in
-1/spacing. The error is estimated from half of the same points, from the mass in the outermost shell and from how well
-different charts agree; a posterior that does not meet the tolerance moves to the next level.
+The modes are found by Newton's method. One parameter alone has one lattice for all of its modes. Several parameters
+have a lattice for every mode, in the coordinates of the mode's own chart; a smooth partition of unity (the share of
+each fitted Gaussian in their mixture) divides the posterior among the charts, so overlapping modes are counted once.
+Uniform lattices integrate smooth densities with an error that falls exponentially in 1/spacing. The error is estimated
+from half of the same points, from the decay of the mass towards the edges, from how well different charts agree and
+from the modes that were left out; a posterior that does not meet the tolerance moves to the next level.
 """
 
 from __future__ import annotations
@@ -17,18 +18,16 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.axes import Stretched
 from l2calib.engines.charts import Chart, Knots, curved_chart, straight_chart
+from l2calib.engines.halving import halving_errors
+from l2calib.engines.line import line_draws, line_points
 from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.errors import MethodError, Status
-from l2calib.posterior import Marginal, Points, Target, moments
+from l2calib.posterior import Marginal, Points, Target, lattice_marginal
 
 MAXIMUM_DIMENSION = 4
-_MASS_WORTH_A_MODE = 1e-5
-_DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
-_STRAIGHT = 1e6
-_BENT = 2.0
-_BENDS = 0.5
-_FILTER_WIDTH = 1.25
+_SLOWEST_FALL = 0.9
 
 
 class _Level(NamedTuple):
@@ -36,35 +35,47 @@ class _Level(NamedTuple):
 
     modes: int
     curved: bool
+    bend: float  # of the hyperbolic sine, in standard deviations
     spacing: float
     half: int
     inner_spacing: float
     reach: float
 
 
+def _straight(bend: float, spacing: float, steps: int) -> _Level:
+    return _Level(1, False, bend, spacing, steps, spacing, (steps + 0.01) * spacing)
+
+
+def _curved(modes: int, spacing: float, half: int, inner_spacing: float, reach: float) -> _Level:
+    return _Level(modes, True, 2.0, spacing, half, inner_spacing, reach)
+
+
+class _LineLevel(NamedTuple):
+    """How hard to try with one parameter."""
+
+    modes: int
+    points: int
+
+
+_LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 384), _LineLevel(8, 1536))
 _LEVELS = {
-    1: (
-        _Level(1, True, 0.5, 9, 1.0, 0.0),
-        _Level(4, True, 0.4, 16, 1.0, 0.0),
-        _Level(6, True, 0.25, 40, 1.0, 0.0),
-        _Level(8, True, 0.1, 110, 1.0, 0.0),
-    ),
     2: (
-        _Level(1, False, 0.6, 10, 0.6, 6.0),
-        _Level(1, True, 0.35, 26, 0.35, 6.3),
-        _Level(4, True, 0.35, 26, 0.35, 6.3),
-        _Level(5, True, 0.2, 48, 0.2, 8.0),
+        _straight(3.0, 0.75, 7),
+        _curved(1, 0.35, 26, 0.35, 6.3),
+        _curved(4, 0.35, 26, 0.35, 6.3),
+        _curved(5, 0.2, 48, 0.2, 8.0),
     ),
     3: (
-        _Level(1, False, 0.8, 7, 0.8, 5.6),
-        _Level(1, True, 0.45, 18, 0.55, 5.0),
-        _Level(3, True, 0.45, 18, 0.55, 5.0),
-        _Level(3, True, 0.3, 26, 0.4, 5.5),
+        _straight(2.5, 0.65, 8),
+        _straight(2.0, 0.5, 11),
+        _curved(1, 0.45, 18, 0.8, 7.0),
+        _curved(3, 0.45, 18, 0.8, 7.0),
+        _curved(3, 0.4, 22, 0.55, 7.0),
     ),
     4: (
-        _Level(1, False, 1.0, 5, 1.0, 5.2),
-        _Level(1, True, 0.5, 14, 0.8, 4.3),
-        _Level(2, True, 0.5, 14, 0.7, 4.6),
+        _straight(2.5, 0.75, 6),
+        _curved(1, 0.5, 14, 0.8, 5.6),
+        _curved(2, 0.5, 14, 0.8, 5.6),
     ),
 }
 _SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
@@ -77,9 +88,8 @@ class _Lattice(NamedTuple):
 
     coordinates: np.ndarray
     even: np.ndarray
-    shell: np.ndarray
+    shells: np.ndarray  # (S, 2, N): towards every edge, the outermost shell and the one before it
     cell: np.ndarray  # (p,)
-    expected_shell: float  # the shell's mass if the posterior were the fitted Gaussian
 
 
 @functools.cache
@@ -91,18 +101,17 @@ def _lattice(dimension: int, level: int) -> _Lattice:
     index = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, dimension)
     cell = np.array([chosen.spacing] + [chosen.inner_spacing] * (dimension - 1))
     coordinates = index * cell
-    ball = coordinates if not chosen.curved else coordinates[:, 1:]
-    squared = (ball**2).sum(axis=1)
-    inside = squared <= chosen.reach**2 if ball.size else np.ones(len(index), dtype=bool)
-    index, coordinates, squared = index[inside], coordinates[inside], squared[inside]
-    shell = np.abs(index[:, 0]) >= chosen.half - 1
-    if dimension > 1:
-        shell = shell | (squared > (chosen.reach - 1.0) ** 2)
-    bend = _knots(chosen).bend
-    stretched = bend * np.sinh(coordinates / bend)
-    gaussian = np.exp(-(stretched**2).sum(axis=1) / 2) * np.cosh(coordinates / bend).prod(axis=1)
-    expected = float(gaussian[shell].sum() / gaussian.sum())
-    return _Lattice(coordinates, index.sum(axis=1) % 2 == 0, shell, cell, expected)
+    radius = np.linalg.norm(coordinates[:, 1:] if chosen.curved else coordinates, axis=1)
+    inside = radius <= chosen.reach
+    index, coordinates, radius = index[inside], coordinates[inside], radius[inside]
+    shells = [_outermost(radius, chosen.reach, 1.0)]
+    if chosen.curved:
+        shells += [_outermost(side * index[:, 0], chosen.half, 2) for side in (-1, 1)]
+    return _Lattice(coordinates, index.sum(axis=1) % 2 == 0, np.stack(shells).astype(float), cell)
+
+
+def _outermost(distance: np.ndarray, edge: float, width: float) -> np.ndarray:
+    return np.stack([distance > edge - width, (distance > edge - 2 * width) & (distance <= edge - width)])
 
 
 @functools.cache
@@ -155,11 +164,11 @@ class Integrate:
 
     def levels(self, dimension: int) -> int:
         """How many levels of refinement there are."""
-        if dimension not in _LEVELS:
+        if dimension > MAXIMUM_DIMENSION:
             raise MethodError(
                 f"integration serves up to {MAXIMUM_DIMENSION} parameters: received {dimension}; use the NUTS engine."
             )
-        return len(_LEVELS[dimension])
+        return len(_LINE_LEVELS if dimension == 1 else _LEVELS[dimension])
 
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts and a scan of the whole prior lead to."""
@@ -170,37 +179,14 @@ class Integrate:
         summits = jnp.asarray(z)[jnp.where(higher[top], jnp.argmax(log_density), top)]
         return survey_modes(target.log_density, jnp.concatenate([target.starts, summits]))
 
-    def first_level(self, survey: Survey) -> Array:
-        """A straight chart is not worth trying on a posterior that bends."""
-        p = survey.centres.shape[1]
-        return jnp.where((survey.curvature > _BENDS) & (not _LEVELS[p][0].curved), 1, 0)
-
     def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
         """Weighted points at one level of refinement, with their own error estimate."""
         p = target.starts.shape[1]
-        chosen, lattice = _LEVELS[p][level], _lattice(p, level)
-        modes, missed = survey.largest(chosen.modes)
-        outers = jnp.arange(p if chosen.curved else 1)
-        runs = jax.vmap(lambda outer: _run(target, modes, outer, level))(outers)
-
-        def run_of(outer: int) -> _Run:
-            picked: _Run = jax.tree.map(lambda array: array[outer], runs)
-            return picked
-
-        marginals = tuple(_marginal(run_of(j if chosen.curved else 0), j, level) for j in range(p))
-        first = run_of(0)
-        moments_move = jnp.max(jax.vmap(lambda run: _half_error(run, lattice))(runs))
-        log_masses = jax.vmap(lambda run: run.log_mass)(runs)
-        beyond = jnp.max(jax.vmap(lambda run: run.weights @ np.tile(lattice.shell, chosen.modes))(runs))
-        excess = jnp.maximum(beyond - 10 * lattice.expected_shell, 0.0)
-        # Mass that is lost or counted twice moves a 95% interval's end by this much over the density there.
-        mass_error = (jnp.max(jnp.abs(jnp.expm1(log_masses - log_masses[0]))) + excess) / _DENSITY_AT_THE_ENDS
-        error = jnp.maximum(moments_move, mass_error)
-        trusted = (missed <= _MASS_WORTH_A_MODE) & (level >= self.first_level(survey)) & jnp.isfinite(error)
-        error = jnp.where(trusted, error, jnp.inf)
-        status = jnp.where(error <= self.tolerance, 0, int(Status.INACCURATE))
-        status = jnp.where(jnp.isfinite(first.weights).all(), status, int(Status.NOT_FINITE))
-        return Points(first.z.reshape(-1, p), first.weights, marginals, error, status, None)
+        modes, missed = survey.largest(_LINE_LEVELS[level].modes if p == 1 else _LEVELS[p][level].modes)
+        points = _on_a_line(target, modes, level) if p == 1 else _on_charts(target, modes, level)
+        error = jnp.maximum(points.error, missed)
+        status = jnp.where(jnp.isfinite(points.weights).all(), 0, int(Status.NOT_FINITE))
+        return points._replace(error=jnp.where(jnp.isnan(error), jnp.inf, error), status=status)
 
     def draws(self, target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
         """Candidates z (number, p) spread over the cells of the lattice, and whether each is accepted.
@@ -208,29 +194,64 @@ class Integrate:
         The accepted ones are independent draws from the posterior: rejection against the lattice's own
         piecewise constant density.
         """
-        p = target.starts.shape[1]
-        chosen, lattice = _LEVELS[p][level], _lattice(p, level)
-        modes, _ = survey.largest(chosen.modes)
-        outer = jnp.asarray(0)
-        run = _run(target, modes, outer, level)
-        knots = _knots(chosen)
-        pick_key, cell_key, accept_key = jax.random.split(key, 3)
-        picked = jax.random.choice(pick_key, run.weights.size, (number,), p=run.weights)
-        mode, point = jnp.divmod(picked, len(lattice.coordinates))
-        jitter = jax.random.uniform(cell_key, (number, p), minval=-0.5, maxval=0.5) * lattice.cell
+        if target.starts.shape[1] == 1:
+            modes, _ = survey.largest(_LINE_LEVELS[level].modes)
+            line = line_points(target.log_density, modes, _LINE_LEVELS[level].points)
+            z, accept = line_draws(target.log_density, line, key, number)
+            return z[:, None], accept
+        return _draws_on_charts(target, survey, level, key, number)
 
-        def weigh(coordinates: Array, which: Array) -> tuple[Array, Array]:
-            chart = jax.tree.map(lambda array: array[which], run.charts)
-            return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
 
-        z, log_weight = jax.vmap(weigh)(jnp.asarray(lattice.coordinates)[point] + jitter, mode)
-        log_ratio = log_weight - run.log_weights.ravel()[picked]
-        accept = jnp.log(jax.random.uniform(accept_key, (number,))) < log_ratio - jnp.max(log_ratio)
-        return z, accept
+def _on_a_line(target: Target, modes: Modes, level: int) -> Points:
+    line = line_points(target.log_density, modes, _LINE_LEVELS[level].points)
+    error, mass_error = line.errors()
+    return Points(line.z[:, None], line.weights, (line.marginal(),), error, mass_error, jnp.asarray(0), None)
+
+
+def _on_charts(target: Target, modes: Modes, level: int) -> Points:
+    p = target.starts.shape[1]
+    chosen, lattice = _LEVELS[p][level], _lattice(p, level)
+    outers = jnp.arange(p if chosen.curved else 1)
+    runs = jax.vmap(lambda outer: _run(target, modes, outer, level))(outers)
+
+    def run_of(outer: int) -> _Run:
+        picked: _Run = jax.tree.map(lambda array: array[outer], runs)
+        return picked
+
+    marginals = tuple(_marginal(run_of(j if chosen.curved else 0), modes, j, level) for j in range(p))
+    first = run_of(0)
+    even = np.tile(lattice.even, chosen.modes)
+    errors, mass_errors = jax.vmap(lambda run: halving_errors(run.z.reshape(-1, p), run.weights, even))(runs)
+    log_masses = jax.vmap(lambda run: run.log_mass)(runs)
+    beyond = jax.vmap(lambda run: _mass_beyond(run, lattice))(runs)
+    mass_error = jnp.max(jnp.abs(jnp.expm1(log_masses - log_masses[0]))) + jnp.max(mass_errors + beyond)
+    return Points(first.z.reshape(-1, p), first.weights, marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
+
+
+def _draws_on_charts(target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
+    p = target.starts.shape[1]
+    chosen, lattice = _LEVELS[p][level], _lattice(p, level)
+    modes, _ = survey.largest(chosen.modes)
+    outer = jnp.asarray(0)
+    run = _run(target, modes, outer, level)
+    knots = _knots(chosen)
+    pick_key, cell_key, accept_key = jax.random.split(key, 3)
+    picked = jax.random.choice(pick_key, run.weights.size, (number,), p=run.weights)
+    mode, point = jnp.divmod(picked, len(lattice.coordinates))
+    jitter = jax.random.uniform(cell_key, (number, p), minval=-0.5, maxval=0.5) * lattice.cell
+
+    def weigh(coordinates: Array, which: Array) -> tuple[Array, Array]:
+        chart = jax.tree.map(lambda array: array[which], run.charts)
+        return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
+
+    z, log_weight = jax.vmap(weigh)(jnp.asarray(lattice.coordinates)[point] + jitter, mode)
+    log_ratio = log_weight - run.log_weights.ravel()[picked]
+    accept = jnp.log(jax.random.uniform(accept_key, (number,))) < log_ratio - jnp.max(log_ratio)
+    return z, accept
 
 
 def _knots(chosen: _Level) -> Knots:
-    return Knots(chosen.half, chosen.spacing, _BENT if chosen.curved else _STRAIGHT)
+    return Knots(chosen.half, chosen.spacing, chosen.bend)
 
 
 def _run(target: Target, modes: Modes, outer: Array, level: int) -> _Run:
@@ -274,38 +295,31 @@ def _not_nan(value: Array) -> Array:
     return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
 
-def _half_error(run: _Run, lattice: _Lattice) -> Array:
-    """The largest change of a mean or sd, in sd, when only half of the lattice is used."""
-    z, weights = run.z.reshape(-1, run.z.shape[-1]), run.weights
-    half = weights * np.tile(lattice.even, run.z.shape[0])
-    mean, sd = moments(z, weights)
-    half_mean, half_sd = moments(z, half / jnp.sum(half))
-    return jnp.max(jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd)
+def _mass_beyond(run: _Run, lattice: _Lattice) -> Array:
+    """The mass past the lattice's edges, if shell after shell goes on falling by the last ratio that was seen.
+
+    The tails of the posterior fall faster than that in stretched coordinates, so this errs upwards.
+    """
+    last, before = jnp.moveaxis(lattice.shells @ run.weights.reshape(run.z.shape[:2]).sum(axis=0), 1, 0)
+    ratio = jnp.minimum(last / jnp.maximum(before, 1e-300), _SLOWEST_FALL)
+    return jnp.sum(last * ratio / (1 - ratio))
 
 
-def _marginal(run: _Run, parameter: int, level: int) -> Marginal:
+def _marginal(run: _Run, modes: Modes, parameter: int, level: int) -> Marginal:
     """One parameter's lattices: the knots of its own curved charts, or the straight lattice seen along it."""
     number, size, p = run.z.shape
     chosen = _LEVELS[p][level]
     weights = run.weights.reshape(number, size)
+    centre = modes.centres[:, parameter]
+    bend = chosen.bend * jnp.linalg.norm(modes.factors[:, parameter], axis=1)
     if chosen.curved:
         knots = _knots(chosen)
         knot = np.rint(_lattice(p, level).coordinates[:, 0] / chosen.spacing).astype(int) + chosen.half
         weights = jnp.zeros((number, 2 * chosen.half + 1)).at[:, knot].add(weights)
-        offsets = jax.vmap(lambda chart: chart.centre + chart.offset(knots.values, knots.bend))(run.charts)
-        z, centre, scale, bend = offsets, run.charts.centre, run.charts.scale, _BENT
+        z = jax.vmap(lambda chart: chart.centre + chart.offset(knots.values, knots.bend))(run.charts)
         reach = chosen.half * chosen.spacing
     else:
         z = run.z[:, :, parameter]
-        centre, bend, reach = run.z[:, size // 2, parameter], _STRAIGHT, chosen.reach
-        scale = jnp.max(jnp.abs(z - centre[:, None]), axis=1) / reach
-    return Marginal(
-        z=z.ravel(),
-        weights=weights.ravel(),
-        owner=jnp.repeat(jnp.arange(number), z.shape[1]),
-        centre=centre,
-        bend=bend * scale,
-        reach=reach * scale,
-        width=_FILTER_WIDTH * (chosen.spacing if chosen.curved else max(chosen.spacing, chosen.inner_spacing)) * scale,
-        frequencies=jnp.arange(1, int(2.2 * reach / chosen.spacing) + 1),
-    )
+        reach = chosen.reach  # the stretched ball is widest along its axes
+    axis = Stretched(centre, bend, jnp.full(number, reach / chosen.bend))
+    return lattice_marginal(z, weights, axis, Stretched.step(chosen.spacing, reach))

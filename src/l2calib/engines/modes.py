@@ -14,6 +14,7 @@ _NEWTON_STEPS_BEYOND = 8
 _LINE_LIMIT = 8.0
 _WIDEST_SD = 1.5
 _ARRIVED = 0.05
+_DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
 
 
 class Modes(NamedTuple):
@@ -48,25 +49,31 @@ class Summit(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """All summits that were found, each with its Gaussian, and how far the highest is from being Gaussian."""
+    """All summits that were found, each with its Gaussian."""
 
     centres: Array  # (S, p)
     factors: Array  # (S, p, p)
     log_mass: Array  # (S,), minus infinity for what is no mode
-    curvature: Array  # largest deviation from the Gaussian's log density, two sd from the centre
 
     def largest(self, keep: int) -> tuple[Modes, Array]:
-        """The `keep` largest distinct modes, and the mass, relative to the largest, of the largest one left out."""
-        remaining, kept = self.log_mass, []
+        """The `keep` largest distinct modes, and how far the others would move the moments and the interval, in sd.
+
+        Where there are fewer, copies of the largest without mass fill the places.
+        """
+        remaining, kept, log_mass = self.log_mass, [], []
         for _ in range(keep):
             best = jnp.argmax(remaining)
+            log_mass.append(remaining[best])
             best = jnp.where(jnp.isfinite(remaining[best]), best, jnp.argmax(self.log_mass))
             kept.append(best)
             white = jax.vmap(lower_solve, (None, 0))(self.factors[best], self.centres - self.centres[best])
             remaining = jnp.where(jnp.sum(white**2, axis=1) < 4.0, -jnp.inf, remaining)
         index = jnp.stack(kept)
-        missed = jnp.exp(jnp.max(remaining) - jnp.max(self.log_mass))
-        chosen = Modes(self.centres[index], self.factors[index], self.log_mass[index])
+        white = jax.vmap(lower_solve, (None, 0))(self.factors[index[0]], self.centres - self.centres[index[0]])
+        mass, squared = jnp.exp(remaining - jnp.max(self.log_mass)), jnp.sum(white**2, axis=1)
+        # Its own mass at a 95% interval's end, the mean, the standard deviation.
+        missed = jnp.max(mass * jnp.maximum(1 / _DENSITY_AT_THE_ENDS, jnp.sqrt(squared) + squared / 2))
+        chosen = Modes(self.centres[index], self.factors[index], jnp.stack(log_mass))
         return chosen, jnp.where(jnp.isnan(missed), 0.0, missed)
 
 
@@ -79,11 +86,7 @@ def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey
     # A climb that was cut short on a slope is no mode; it only counts when there is nothing better.
     arrived = summits.decrement < _ARRIVED
     log_mass = jnp.where(arrived | ~jnp.any(arrived), log_mass, -jnp.inf)
-    best = jnp.argmax(log_mass)
-    two_sd = 2 * jnp.concatenate([factors[best].T, -factors[best].T])
-    around = jax.vmap(log_density)(centres[best] + two_sd) - summits.value[best]
-    curvature = jnp.max(jnp.abs(around + 2.0))
-    return Survey(centres, factors, log_mass, jnp.where(jnp.isnan(curvature), jnp.inf, curvature))
+    return Survey(centres, factors, log_mass)
 
 
 def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Summit:

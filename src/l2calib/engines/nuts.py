@@ -49,6 +49,11 @@ class NUTS:
     def name(self) -> str:
         return "nuts"
 
+    @property
+    def tolerance(self) -> float:
+        """Chains are judged by R-hat and divergences, not by a numerical error."""
+        return np.inf
+
     def levels(self, dimension: int) -> int:
         """A sampler has no levels of refinement but its number of draws."""
         return 1
@@ -56,9 +61,6 @@ class NUTS:
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts lead to."""
         return survey_modes(target.log_density, target.starts)
-
-    def first_level(self, survey: Survey) -> Array:
-        return jnp.asarray(0)
 
     def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
         """Equally weighted draws with R-hat, effective sample sizes and divergences."""
@@ -102,7 +104,7 @@ def _as_points(chains: Array, divergent: Array) -> Points:
         "chains": jnp.asarray(chains.shape[0]),
     }
     weights = jnp.full(z.shape[0], 1 / z.shape[0])
-    return Points(z, weights, None, 1 / jnp.sqrt(jnp.min(ess)), status, diagnostics)
+    return Points(z, weights, None, 1 / jnp.sqrt(jnp.min(ess)), jnp.asarray(0.0), status, diagnostics)
 
 
 def _propose(modes: Modes, key: Array, number: int) -> Array:
