@@ -155,7 +155,6 @@ def test_estimates_and_their_matrices(number: int, method: str) -> None:
     assert result.gamma == pytest.approx(losses.gamma(V, W), rel=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gb-l2-boot", "gb-ols-boot"])
 def test_bootstrap_scaling(method: str) -> None:
     """gamma over 1,000 resamples, against as many slow minimisations with draws of their own."""
@@ -187,7 +186,6 @@ def test_bootstrap_scaling(method: str) -> None:
     assert abs(1 / found - statistics.mean()) < 4 * error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("method", WITH_DENSITY)
 def test_posterior(number: int, method: str) -> None:
@@ -204,12 +202,13 @@ def test_posterior(number: int, method: str) -> None:
     assert not result.status & l2.Status.INACCURATE, result.numerical_error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "method", "oracle"),
     [
         (2, "koh-plumlee", "koh-plumlee"),
+        (1, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
         (2, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
+        (3, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
         # The slopes of a linear model are the same at every theta, and so is the posterior.
         (3, "koh-plumlee", "koh"),
     ],
@@ -218,14 +217,12 @@ def test_relatives_of_kennedy_ohagan(number: int, method: str, oracle: str) -> N
     assert_agrees(calibration(number, method), brute_force(number, oracle))
 
 
-@pytest.mark.slow
 def test_kennedy_ohagan_with_three_parameters_against_dense_metropolis() -> None:
     """NUTS samples the library's own density; this chain knows only the paper's dense matrices."""
     chain = metropolis(dense_kennedy_ohagan(4, "koh", nodes=10), 60_000, 10_000, seed=3)
     assert_chain_agrees(chain.draws[None, :, :3], calibration(4, "koh"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "variance"), [(1, "smoother"), (2, "smoother"), (3, "smoother"), (4, "smoother"), (2, "profile")]
 )

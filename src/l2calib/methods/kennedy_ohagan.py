@@ -29,6 +29,7 @@ _KEPT_KAPPA = 10
 _KEPT_MAXIMA = 2
 _KEPT_PSI = {1: 10, 2: 30}
 _KEPT_PSI_BEYOND = 48
+_KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far with theta
 _CAPTURED = 0.9995
 _TEMPER = 0.6
 _NYSTROM_RIDGE = 1e-6
@@ -164,10 +165,12 @@ class KennedyOHagan:
         rotated_y = jnp.einsum("pij,i->pj", shared.tables.spectrum.vectors, y)
         table = self._table(experiment, shared, rotated_y, theta, slopes)
         inputs = shared.node_differences.shape[-1]
-        kept = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0])
+        kept, kept_kappa = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0]), _KEPT_KAPPA
+        if self.orthogonal == "none":
+            kept, kept_kappa = max(kept, _KEPT_OF_PLAIN), _KEPT_OF_PLAIN
         over_psi = jax.scipy.special.logsumexp(table, axis=1)
-        chosen, _ = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
-        columns, strides = jax.vmap(lambda row: _carry_the_mass(row, _KEPT_KAPPA, (1, 2, 4, 8)))(table[chosen])
+        chosen, cells = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
+        columns, kappa_cells = jax.vmap(lambda row: _carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
         log_psi, eigenvalues, _, cross = shared.tables.spectrum.at(chosen)
         node_correlation = jax.vmap(lambda psi: correlation(shared.node_differences, psi))(jnp.exp(log_psi))
         window = _Window(
@@ -176,7 +179,8 @@ class KennedyOHagan:
             cross=cross,
             node_correlation=node_correlation,
             kappa=jnp.exp(shared.log_kappa[columns]),
-            log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1) + jnp.log(strides)[:, None],
+            log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1)
+            + jnp.log(cells[:, None] * kappa_cells),
             frozen=None,
             rotated_y=rotated_y[chosen],
             basis=shared.basis,
@@ -249,7 +253,8 @@ def _plain(eigenvalues: Array, kappa: Array) -> Downdate:
 def _carry_the_mass(log_mass: Array, keep: int, strides: tuple[int, ...]) -> tuple[Array, Array]:
     """Indices of the `keep` heaviest entries of the finest sublattice whose heaviest carry nearly everything.
 
-    The masses are tempered: at other thetas the mass sits elsewhere. Also returns the sublattice's stride.
+    The masses are tempered: at other thetas the mass sits elsewhere. Also returns how many cells each entry stands for:
+    the sublattice's stride, or none where the sublattice has no more entries.
     """
     position = jnp.arange(log_mass.size)
     tempered = jax.nn.softmax(_TEMPER * log_mass)
@@ -261,4 +266,5 @@ def _carry_the_mass(log_mass: Array, keep: int, strides: tuple[int, ...]) -> tup
         captured.append(jnp.sum(top) / jnp.sum(on_sublattice))
     enough = jnp.stack(captured) > _CAPTURED
     choice = jnp.where(jnp.any(enough), jnp.argmax(enough), len(strides) - 1)
-    return jnp.stack(tops)[choice], jnp.asarray(strides, dtype=float)[choice]
+    index, cells = jnp.stack(tops)[choice], jnp.asarray(strides)[choice]
+    return index, jnp.where(index % cells == 0, cells, 0).astype(float)
