@@ -23,26 +23,26 @@ class Effort:
 
     batch: int
     draws: int
-    slow_draws: int
-    numpyro_koh_draws: int
+    koh_draws: int
+    metropolis_draws: int
     large_batch: int
     cold_runs: int
 
 
-FULL = Effort(batch=4000, draws=50_000, slow_draws=50_000, numpyro_koh_draws=5_000, large_batch=20_000, cold_runs=5)
-QUICK = Effort(batch=64, draws=5_000, slow_draws=200, numpyro_koh_draws=400, large_batch=500, cold_runs=1)
+FULL = Effort(batch=8192, draws=50_000, koh_draws=2_000, metropolis_draws=50_000, large_batch=20_000, cold_runs=3)
+QUICK = Effort(batch=64, draws=5_000, koh_draws=200, metropolis_draws=200, large_batch=500, cold_runs=1)
 
 # configuration, method, milliseconds allowed per dataset, share of the batch
 LIMITS = [
     (2, "gb-l2", 0.3, 1.0),
     (2, "gb-ols", 0.3, 1.0),
     (2, "nlm", 0.3, 1.0),
-    (2, "gb-l2-boot", 10, 0.05),
-    (2, "gb-ols-boot", 10, 0.05),
-    (2, "projected", 10, 0.05),
-    (2, "koh", 6, 0.1),
-    (4, "gb-l2", 5, 0.25),
-    (4, "koh", 60, 0.02),
+    (2, "gb-l2-boot", 10, 1 / 32),
+    (2, "gb-ols-boot", 10, 1 / 32),
+    (2, "projected", 10, 1 / 32),
+    (2, "koh", 6, 1 / 16),
+    (4, "gb-l2", 5, 1 / 16),
+    (4, "koh", 60, 1 / 128),
 ]
 
 
@@ -81,20 +81,25 @@ def sampler_rows(effort: Effort, ours: dict[tuple[int, str], float]) -> list[Row
         add(number, "gb-l2", "blackjax NUTS", samplers.blackjax_nuts(*gibbs, effort.draws), goal)
         model = samplers.numpyro_gibbs(chosen)
         add(number, "gb-l2", "NumPyro NUTS", samplers.numpyro_nuts(model, first, effort.draws), goal)
-        add(number, "koh", "blackjax NUTS", samplers.blackjax_nuts(*koh, effort.slow_draws), goal)
+        add(number, "koh", "blackjax NUTS", samplers.blackjax_nuts(*koh, effort.koh_draws), goal)
         model = samplers.numpyro_koh(chosen)
-        timed = samplers.numpyro_nuts(model, first, effort.numpyro_koh_draws)
+        timed = samplers.numpyro_nuts(model, first, effort.koh_draws)
         add(number, "koh", "NumPyro NUTS", timed, goal)
-        add(number, "koh", "Metropolis, dense Cholesky", samplers.paper_metropolis(chosen, effort.slow_draws), None)
+        add(
+            number,
+            "koh",
+            "Metropolis, dense Cholesky",
+            samplers.paper_metropolis(chosen, effort.metropolis_draws),
+            None,
+        )
     return rows
 
 
 def process_rows(effort: Effort) -> list[Row]:
     """Memory of a large batch, and cold starts from the shell."""
     rows = []
-    for number, method in ((2, "gb-l2"), (4, "gb-l2")):
-        what = f"peak memory, {method}, configuration {number}, {effort.large_batch:,} datasets, n = 200"
-        rows.append(absolute(what, peak_gigabytes(number, 200, method, effort.large_batch), 4, "GB"))
+    what = f"peak memory, gb-l2, configuration 2, {effort.large_batch:,} datasets, n = 200"
+    rows.append(absolute(what, peak_gigabytes(2, 200, "gb-l2", effort.large_batch), 4, "GB"))
     calibrate = cold_seconds(["calibrate", "wiffle"], effort.cold_runs)
     rows.append(absolute("`l2calib calibrate wiffle`, cold", calibrate, 10, "s"))
     rows.append(absolute("`l2calib --help`", cold_seconds(["--help"], effort.cold_runs), 0.5, "s"))

@@ -14,7 +14,7 @@ from l2calib.arrays import Array, jax, jnp
 
 _MARGIN = 1.1
 _BREADTH = 1.0
-_BROAD_SHARE = 0.2
+_BROAD_SHARE = 0.15
 _MODE_SCALE = 2.0
 _INVERSION_STEPS = 40
 _FARTHEST = 1e3

@@ -30,6 +30,10 @@ class Scaling(Protocol):
     @property
     def suffix(self) -> str: ...
 
+    def working_set(self, nodes: int) -> int:
+        """About how many numbers the rule needs at once."""
+        ...
+
     def gamma(
         self,
         loss: Loss,
@@ -49,6 +53,9 @@ class Asymptotic:
     @property
     def suffix(self) -> str:
         return ""
+
+    def working_set(self, nodes: int) -> int:
+        return nodes
 
     def gamma(
         self,
@@ -84,6 +91,9 @@ class Bootstrap:
     @property
     def suffix(self) -> str:
         return "-boot"
+
+    def working_set(self, nodes: int) -> int:
+        return self.resamples * (4 * nodes + 1024)
 
     def gamma(
         self,

@@ -1,7 +1,7 @@
 """Where method meets engine: compiled functions from responses to posteriors.
 
-One dataset is a pure function of (shared, y, key); a batch is its vmap. A dataset whose numerical error exceeds the
-engine's tolerance is solved again at the next level, together with the others that need it.
+One dataset is a pure function of (shared, y, key). When its numerical error exceeds the engine's tolerance it is solved
+again at the next level.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.engines import Engine, Integrate
@@ -21,9 +20,6 @@ from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
 from l2calib.posterior import Points, Summary, Target, marginal_density, quantiles, summarise
 from l2calib.prior import Prior
-
-_CHUNK_BYTES = 256e6
-_LARGEST_CHUNK = 512
 
 
 class Solution(NamedTuple):
@@ -52,7 +48,7 @@ def target_of(method: DensityMethod, experiment: Experiment, shared: Any, fit: F
     return Target(log_density, prior.to_line(fit.starts))
 
 
-def _posterior(
+def posterior(
     method: DensityMethod | DrawingMethod,
     experiment: Experiment,
     engine: Engine,
@@ -96,29 +92,15 @@ def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engin
         return engine.survey(target_of(method, experiment, None, fit))
 
     @functools.cache
-    def posterior(level: int) -> Any:
-        return quickly_compiled(functools.partial(_posterior, method, experiment, engine, level))
+    def at_level(level: int) -> Any:
+        return quickly_compiled(functools.partial(posterior, method, experiment, engine, level))
 
-    return _Stages(quickly_compiled(functools.partial(method.fit, experiment)), quickly_compiled(survey), posterior)
+    return _Stages(quickly_compiled(functools.partial(method.fit, experiment)), quickly_compiled(survey), at_level)
 
 
 def quickly_compiled(function: Callable[..., Any]) -> Any:
     """Compiled for one use: what runs for milliseconds is not worth optimising for seconds."""
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
-
-
-@functools.lru_cache(maxsize=64)
-def _batched(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
-    def without_points(shared: Any, y: Array, key: Array) -> Solution:
-        fit_key, engine_key = jax.random.split(key)
-        fit = method.fit(experiment, shared, y, fit_key)
-        survey = (
-            None if isinstance(method, DrawingMethod) else engine.survey(target_of(method, experiment, shared, fit))
-        )
-        solution = _posterior(method, experiment, engine, level, shared, fit, survey, engine_key)
-        return solution._replace(points=None)
-
-    return jax.jit(jax.vmap(without_points, (None, 0, 0)))
 
 
 def first_level(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> int:
@@ -143,76 +125,6 @@ def solve_one(
         if level >= last or not solution.status & Status.INACCURATE:
             return solution, level
         level += 1
-
-
-def solve_batch(
-    method: DensityMethod | DrawingMethod,
-    experiment: Experiment,
-    engine: Engine,
-    responses: np.ndarray,
-    keys: Array,
-    progress: Callable[[int], None] | None = None,
-) -> Solution:
-    """Many datasets of one experiment, in chunks of a fixed shape; `progress` is told how many are done."""
-    shared = prepared(method, experiment)
-    level = first_level(method, experiment, engine)
-    levels = 1 if isinstance(method, DrawingMethod) else engine.levels(experiment.parameters)
-    todo = np.arange(len(responses))
-    result: Solution | None = None
-    while True:
-        solved = _in_chunks(
-            _batched(method, experiment, engine, level), shared, responses[todo], keys[todo], method, experiment
-        )
-        if result is None:
-            result = solved
-        else:
-            jax.tree.map(lambda whole, part, rows=todo: _replace_rows(whole, part, rows), result, solved)
-        done = np.asarray(solved.status & int(Status.INACCURATE)) == 0
-        if progress is not None:
-            progress(int(done.sum()))
-        todo, level = todo[~done], level + 1
-        if level == levels or not todo.size:
-            return result
-
-
-def _replace_rows(whole: np.ndarray, part: np.ndarray, rows: np.ndarray) -> None:
-    whole[rows] = part
-
-
-def _chunk_size(method: DensityMethod | DrawingMethod, experiment: Experiment, number: int) -> int:
-    """A power of two that keeps the working set of a chunk in bounds, whatever the machine."""
-    p, n, nodes = experiment.parameters, experiment.observations, len(experiment.weights)
-    thetas = {1: 200, 2: 1500, 3: 2500}.get(p, 8000)
-    resamples = getattr(method, "draws", getattr(getattr(method, "scaling", None), "resamples", 0))
-    heavy = 30 * n * (n + thetas) if method.name.startswith(("koh", "kennedy")) else 0
-    numbers = thetas * max(n, nodes) + resamples * (nodes * 4 + 1024) + heavy + n * nodes
-    fitting = max(1, int(_CHUNK_BYTES / (8 * numbers)))
-    largest = min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))
-    return int(min(largest, 2 ** int(np.ceil(np.log2(max(number, 1))))))
-
-
-def _in_chunks(
-    run: Callable[[Any, Array, Array], Solution],
-    shared: Any,
-    responses: np.ndarray,
-    keys: Array,
-    method: DensityMethod | DrawingMethod,
-    experiment: Experiment,
-) -> Solution:
-    chunk = _chunk_size(method, experiment, len(responses))
-    starts = range(0, len(responses), chunk)
-
-    def solve(start: int) -> Solution:
-        rows = np.minimum(np.arange(start, start + chunk), len(responses) - 1)
-        part = jax.device_get(run(shared, jnp.asarray(responses[rows]), keys[rows]))
-        kept: Solution = jax.tree.map(lambda array: np.array(array[: len(responses) - start]), part)
-        return kept
-
-    # LAPACK's own threads fight with XLA's: with two processes they were up to seventy times slower.
-    with threadpool_limits(1, user_api="blas"):
-        parts = [solve(start) for start in starts]
-    stacked: Solution = jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
-    return stacked
 
 
 @functools.lru_cache(maxsize=16)

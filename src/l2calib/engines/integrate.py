@@ -57,20 +57,19 @@ class _LineLevel(NamedTuple):
     points: int
 
 
-_LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 384), _LineLevel(8, 1536))
+_LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 320), _LineLevel(8, 1536))
 _LEVELS = {
     2: (
         _straight(3.0, 0.75, 7),
-        _curved(1, 0.35, 26, 0.35, 6.3),
-        _curved(4, 0.35, 26, 0.35, 6.3),
+        _curved(1, 0.28, 36, 0.35, 9.6),
+        _curved(4, 0.28, 36, 0.35, 9.6),
         _curved(5, 0.25, 44, 0.25, 10.5),
     ),
     3: (
         _straight(2.5, 0.65, 8),
         _straight(2.0, 0.5, 11),
-        _curved(1, 0.45, 18, 0.8, 7.0),
-        _curved(3, 0.45, 18, 0.8, 7.0),
-        _curved(3, 0.4, 22, 0.55, 7.0),
+        _curved(1, 0.45, 18, 0.65, 7.0),
+        _curved(3, 0.4, 22, 0.6, 7.0),
     ),
     4: (
         _straight(2.5, 0.75, 6),
@@ -169,6 +168,13 @@ class Integrate:
                 f"integration serves up to {MAXIMUM_DIMENSION} parameters: received {dimension}; use the NUTS engine."
             )
         return len(_LINE_LEVELS if dimension == 1 else _LEVELS[dimension])
+
+    def evaluations(self, dimension: int, level: int) -> int:
+        """How often the density is evaluated at a level."""
+        if dimension == 1:
+            return _LINE_LEVELS[level].points
+        chosen = _LEVELS[dimension][level]
+        return chosen.modes * len(_lattice(dimension, level).coordinates) * (dimension if chosen.curved else 1)
 
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts and a scan of the whole prior lead to."""

@@ -9,8 +9,8 @@ from l2calib.arrays import Array, jax, jnp
 from l2calib.jets import jet
 from l2calib.small_matrices import cholesky, lower_solve, solve
 
-_NEWTON_STEPS = {1: 5, 2: 7}
-_NEWTON_STEPS_BEYOND = 8
+_NEWTON_STEPS = 12
+_SETTLED = 1e-10  # squared Newton step in standard deviations
 _LINE_LIMIT = 8.0
 _WIDEST_SD = 1.5
 _ARRIVED = 0.05
@@ -79,14 +79,23 @@ class Survey(NamedTuple):
 
 def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey:
     """Climb from every start and fit a Gaussian at each summit."""
-    steps = _NEWTON_STEPS.get(starts.shape[1], _NEWTON_STEPS_BEYOND)
-    summits = jax.vmap(lambda start: climb(log_density, start, steps))(starts)
+    summits = jax.vmap(lambda start: climb(log_density, start, _NEWTON_STEPS))(starts)
     centres, factors, log_mass = jax.vmap(laplace)(summits)
     log_mass = jnp.where(jnp.isnan(log_mass), -jnp.inf, log_mass)
     # A climb that was cut short on a slope is no mode; it only counts when there is nothing better.
     arrived = summits.decrement < _ARRIVED
     log_mass = jnp.where(arrived | ~jnp.any(arrived), log_mass, -jnp.inf)
     return Survey(centres, factors, log_mass)
+
+
+class _Climb(NamedTuple):
+    z: Array
+    proposal: Array
+    value: Array
+    slope: Array
+    precision: Array
+    damping: Array
+    taken: Array
 
 
 def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Summit:
@@ -99,19 +108,23 @@ def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Su
         move = jnp.where(jnp.isfinite(newton).all(), newton, slope / size)
         return jnp.clip(z + jnp.clip(move, -1.0, 1.0), -_LINE_LIMIT, _LINE_LIMIT)
 
-    def step(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
-        z, proposal, value, slope, precision, damping = state
+    def unsettled(state: _Climb) -> Array:
+        move = state.proposal - state.z
+        return (state.taken <= steps) & ((state.taken == 0) | (jnp.abs(move @ state.precision @ move) > _SETTLED))
+
+    def step(state: _Climb) -> _Climb:
+        z, proposal, value, slope, precision, damping, taken = state
         seen, seen_slope, seen_bend = look(proposal)
         accept = seen >= value
         z, value = jnp.where(accept, proposal, z), jnp.where(accept, seen, value)
         slope, precision = jnp.where(accept, seen_slope, slope), jnp.where(accept, -seen_bend, precision)
         damping = jnp.where(accept, jnp.where(damping < 1e-6, 0.0, damping / 30), jnp.maximum(8 * damping, 1e-2))
-        return z, propose(z, slope, precision, damping), value, slope, precision, damping
+        return _Climb(z, propose(z, slope, precision, damping), value, slope, precision, damping, taken + 1)
 
     p = start.size
     # The first pass only looks at the start: the density is traced once, inside the loop.
-    state = (start, start, jnp.asarray(-jnp.inf), jnp.zeros(p), jnp.eye(p), jnp.asarray(0.0))
-    z, _, value, slope, precision, _ = jax.lax.fori_loop(0, steps + 1, step, state)
+    nothing = _Climb(start, start, jnp.asarray(-jnp.inf), jnp.zeros(p), jnp.eye(p), jnp.asarray(0.0), jnp.asarray(0))
+    z, _, value, slope, precision, _, _ = jax.lax.while_loop(unsettled, step, nothing)
     decrement = jnp.sum(slope * solve(precision, slope))
     return Summit(z, value, precision, jnp.where(jnp.isnan(decrement), jnp.inf, decrement))
 

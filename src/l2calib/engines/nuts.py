@@ -58,6 +58,9 @@ class NUTS:
         """A sampler has no levels of refinement but its number of draws."""
         return 1
 
+    def evaluations(self, dimension: int, level: int) -> int:
+        return self.draws
+
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts lead to."""
         return survey_modes(target.log_density, target.starts)

@@ -53,6 +53,10 @@ class GeneralBayes:
             detail=values,
         )
 
+    def working_set(self, experiment: Experiment, evaluations: int) -> int:
+        n, nodes = experiment.observations, len(experiment.weights)
+        return evaluations * max(n, nodes) + self.scaling.working_set(nodes) + n * nodes
+
     def first_level(self, parameters: int) -> int:
         """One mode is the rule; a posterior with more moves up by itself."""
         return 0

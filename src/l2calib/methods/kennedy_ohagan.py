@@ -125,6 +125,10 @@ class KennedyOHagan:
             detail=window,
         )
 
+    def working_set(self, experiment: Experiment, evaluations: int) -> int:
+        n = experiment.observations
+        return 30 * n * (n + evaluations)
+
     def first_level(self, parameters: int) -> int:
         """With one parameter there are regularly several modes, so the engine starts where it fits several."""
         return 1 if parameters == 1 else 0

@@ -33,6 +33,10 @@ class Method(Protocol):
 
     def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array) -> Fit: ...
 
+    def working_set(self, experiment: Experiment, evaluations: int) -> int:
+        """About how many numbers one dataset needs at once, with so many evaluations of the density."""
+        ...
+
 
 @runtime_checkable
 class DensityMethod(Method, Protocol):

@@ -38,6 +38,9 @@ class NonlinearRegression:
             detail=y,
         )
 
+    def working_set(self, experiment: Experiment, evaluations: int) -> int:
+        return evaluations * experiment.observations
+
     def first_level(self, parameters: int) -> int:
         """One mode is the rule; a posterior with more moves up by itself."""
         return 0

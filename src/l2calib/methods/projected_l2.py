@@ -79,6 +79,10 @@ class ProjectedL2:
             detail=_Process(smooth.at_nodes(), jnp.sqrt(variance) * root, minima),
         )
 
+    def working_set(self, experiment: Experiment, evaluations: int) -> int:
+        n, nodes = experiment.observations, len(experiment.weights)
+        return self.draws * (4 * nodes + 1024) + n * nodes
+
     def draw(self, experiment: Experiment, shared: _Shared, fit: Fit, key: Array, number: int) -> Array:
         """`number` draws of theta (number, p)."""
         normal = jax.random.normal(key, (number, fit.detail.mean.size))

@@ -1,0 +1,157 @@
+"""Many datasets of one experiment, in chunks of fixed shapes.
+
+Every dataset is fitted once. Its posterior is then computed at the engine's first level, and again at the next ones
+while its numerical error exceeds the tolerance: datasets that need a level wait for each other until they fill a chunk.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.engines import Engine
+from l2calib.engines.modes import Survey
+from l2calib.errors import Status
+from l2calib.experiment import Experiment
+from l2calib.methods import DensityMethod, DrawingMethod, Fit
+from l2calib.solve import Solution, first_level, posterior, prepared, target_of
+
+_CHUNK_BYTES = 256e6
+_LARGEST_CHUNK = 1024
+
+
+class _Started(NamedTuple):
+    """Datasets that were fitted: rows of the batch and, along the first axis, what is known of them."""
+
+    rows: np.ndarray
+    fit: Fit
+    survey: Survey | None
+    key_data: Array
+
+    def take(self, index: np.ndarray) -> _Started:
+        rows = self.rows[index]
+        if index.size == self.rows.size and np.array_equal(rows, self.rows):
+            return self
+        return _Started(rows, *jax.tree.map(lambda array: array[index], tuple(self[1:])))
+
+
+@functools.lru_cache(maxsize=32)
+def _starting(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> Any:
+    def start(shared: Any, y: Array, key: Array) -> tuple[Fit, Survey | None, Array]:
+        fit_key, engine_key = jax.random.split(key)
+        fit = method.fit(experiment, shared, y, fit_key)
+        if isinstance(method, DrawingMethod):
+            return fit, None, jax.random.key_data(engine_key)
+        return fit, engine.survey(target_of(method, experiment, shared, fit)), jax.random.key_data(engine_key)
+
+    return jax.jit(jax.vmap(start, (None, 0, 0)))
+
+
+@functools.lru_cache(maxsize=64)
+def _finishing(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
+    def finish(shared: Any, fit: Fit, survey: Survey | None, key_data: Array) -> Solution:
+        key = jax.random.wrap_key_data(key_data)
+        return posterior(method, experiment, engine, level, shared, fit, survey, key)._replace(points=None)
+
+    return jax.jit(jax.vmap(finish, (None, 0, 0, 0)))
+
+
+def solve_batch(
+    method: DensityMethod | DrawingMethod,
+    experiment: Experiment,
+    engine: Engine,
+    responses: np.ndarray,
+    keys: Array,
+    progress: Callable[[int], None] | None = None,
+) -> Solution:
+    """The solutions of all responses (N, n), without their points; `progress` is told how many are done."""
+    # LAPACK's own threads fight with XLA's: with two processes they were up to seventy times slower.
+    with threadpool_limits(1, user_api="blas"):
+        return _Batch(method, experiment, engine, len(responses), progress).solve(responses, keys)
+
+
+class _Batch:
+    def __init__(
+        self,
+        method: DensityMethod | DrawingMethod,
+        experiment: Experiment,
+        engine: Engine,
+        number: int,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self._what = method, experiment, engine
+        self._shared = prepared(method, experiment)
+        self._number, self._progress = number, progress
+        self._first = first_level(method, experiment, engine)
+        drawing = isinstance(method, DrawingMethod)
+        self._last = self._first if drawing else engine.levels(experiment.parameters) - 1
+        self._waiting: dict[int, list[_Started]] = {level: [] for level in range(self._first, self._last + 1)}
+        self._result: Solution | None = None
+
+    def solve(self, responses: np.ndarray, keys: Array) -> Solution:
+        start, size = _starting(*self._what), self._chunk(self._first)
+        begins = range(0, self._number, size)
+
+        def started(begin: int) -> _Started:
+            rows = np.minimum(np.arange(begin, begin + size), self._number - 1)
+            return _Started(rows, *start(self._shared, jnp.asarray(responses[rows]), keys[rows]))
+
+        # Calls return before they are computed: the next chunk is under way while this one is finished.
+        ahead = started(0)
+        for begin in begins:
+            current = ahead
+            if begin != begins[-1]:
+                ahead = started(begin + size)
+            self._finish(self._first, current, self._number - begin)
+            for level in range(self._first + 1, self._last + 1):
+                self._flush(level, self._chunk(level))
+        for level in range(self._first + 1, self._last + 1):
+            self._flush(level, 1)
+        assert self._result is not None
+        return self._result
+
+    def _chunk(self, level: int) -> int:
+        """A power of two that keeps the working set in bounds, whatever the machine."""
+        method, experiment, engine = self._what
+        numbers = method.working_set(experiment, engine.evaluations(experiment.parameters, level))
+        fitting = max(1, int(_CHUNK_BYTES / (8 * numbers)))
+        largest = min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))
+        return int(min(largest, 2 ** int(np.ceil(np.log2(self._number)))))
+
+    def _flush(self, level: int, least: int) -> None:
+        """Solve those who wait for a level while there are at least so many of them."""
+        size = self._chunk(level)
+        while sum(len(part.rows) for part in self._waiting[level]) >= least:
+            rows = np.concatenate([part.rows for part in self._waiting[level]])
+            trees = [tuple(part[1:]) for part in self._waiting[level]]
+            waiting = _Started(rows, *jax.tree.map(lambda *arrays: np.concatenate(arrays), *trees))
+            padded = np.minimum(np.arange(size), len(rows) - 1)
+            rest = np.arange(size, len(rows))
+            self._waiting[level] = [waiting.take(rest)] if rest.size else []
+            self._finish(level, waiting.take(padded), len(rows))
+
+    def _finish(self, level: int, started: _Started, genuine: int) -> None:
+        """Write down the first `genuine` solutions of a chunk; those that are inaccurate wait for the next level."""
+        method, experiment, engine = self._what
+        solved = jax.device_get(
+            _finishing(method, experiment, engine, level)(self._shared, started.fit, started.survey, started.key_data)
+        )
+        if self._result is None:
+            self._result = jax.tree.map(lambda a: np.empty((self._number, *a.shape[1:]), a.dtype), solved)
+        index = np.arange(min(genuine, len(started.rows)))
+
+        def write(whole: np.ndarray, part: np.ndarray) -> None:
+            whole[started.rows[index]] = part[index]
+
+        jax.tree.map(write, self._result, solved)
+        again = index[(solved.status[index] & int(Status.INACCURATE)) != 0] if level < self._last else index[:0]
+        if again.size:
+            on_host = _Started(started.rows, *jax.tree.map(np.asarray, tuple(started[1:])))
+            self._waiting[level + 1].append(on_host.take(again))
+        if self._progress is not None:
+            self._progress(int(index.size - again.size))
