@@ -12,7 +12,7 @@ NEW_ENOUGH := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHONS    := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help wiffle test test-slow bench clean
+.PHONY: help wiffle test bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -28,11 +28,8 @@ test: $(READY) ## style, types, layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
 
-test-slow: $(READY) ## every method against NUTS and brute force: a quarter of an hour
-	$(BIN)/pytest -n 2 -m slow --timeout 1800
-
-bench: $(BENCH) ## speed against MCMC, as a table of ratios
-	$(BIN)/python -m benchmarks
+bench: $(BENCH) ## speed against MCMC, as a table of ratios in the README
+	$(BIN)/python -m benchmarks --write
 
 clean: ## remove what make has made
 	rm -rf $(VENV) out

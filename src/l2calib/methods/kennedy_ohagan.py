@@ -48,6 +48,29 @@ class _Shared(NamedTuple):
     rotated_basis: Array  # U' basis, (P, n, m)
 
 
+class _Gram(NamedTuple):
+    """r' (kappa I + C_P)^-1 r as a quadratic form in the model's coefficients, away from those at theta-hat.
+
+    A model that needs few functions at the design needs nothing of size n at every theta.
+    """
+
+    centre: Array  # (m,)
+    form: Array  # (w, v, m + 1, m + 1)
+    log_determinant: Array  # (w, v)
+
+    @classmethod
+    def of(cls, matrices: Downdate, rotated_residual: Array, rotated_basis: Array, centre: Array) -> _Gram:
+        columns = jnp.concatenate([rotated_residual[:, :, None], rotated_basis], axis=2)
+        projected = jnp.einsum("wvpn,wna->wvpa", matrices.projector, columns)
+        form = jnp.einsum("wna,wvn,wnb->wvab", columns, matrices.inverse_diagonal, columns)
+        return cls(centre, form + jnp.einsum("wvpa,wvpb->wvab", projected, projected), matrices.log_determinant)
+
+    def quadratic(self, coefficients: Array) -> Array:
+        """(w, v) of the residual of a model with these coefficients (m,)."""
+        away = jnp.concatenate([jnp.ones(1), self.centre - coefficients])
+        return jnp.asarray(jnp.einsum("wvab,a,b->wv", self.form, away, away))
+
+
 class _Window(NamedTuple):
     """The part of the (psi, kappa) lattice that carries the mass: w values of psi, v of kappa for each."""
 
@@ -57,7 +80,7 @@ class _Window(NamedTuple):
     node_correlation: Array | None  # C_DD, (w, Q, Q), where H depends on theta
     kappa: Array  # (w, v)
     log_weight: Array  # log prior and cell, (w, v)
-    frozen: Downdate | None  # at theta-hat
+    frozen: Downdate | _Gram | None  # at theta-hat
     rotated_y: Array  # U' y, (w, n)
     basis: Array  # (n, m)
     rotated_basis: Array  # (w, n, m)
@@ -151,16 +174,17 @@ class KennedyOHagan:
     def _terms(self, experiment: Experiment, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
         modelled = experiment.eta_design(theta) @ window.basis
-        rotated = window.rotated_y - window.rotated_basis @ modelled
-        if window.frozen is not None:
-            matrices = window.frozen
-        else:
+        matrices = window.frozen
+        if matrices is None:
             assert window.node_correlation is not None
             assert window.cross is not None
             slopes = self._slopes(experiment, theta)
             matrices = _downdates(window.eigenvalues, window.cross, window.node_correlation, window.kappa, slopes)
-        per_kappa = jax.vmap(Downdate.quadratic, (0, None))
-        quadratic = jax.vmap(per_kappa)(matrices, rotated)
+        if isinstance(matrices, _Gram):
+            quadratic = matrices.quadratic(modelled)
+        else:
+            rotated = window.rotated_y - window.rotated_basis @ modelled
+            quadratic = jax.vmap(jax.vmap(Downdate.quadratic, (0, None)))(matrices, rotated)
         n = experiment.observations
         return window.log_weight - matrices.log_determinant / 2 - n / 2 * jnp.log(quadratic), quadratic
 
@@ -196,7 +220,12 @@ class KennedyOHagan:
             frozen = _plain(eigenvalues, window.kappa)
         else:
             frozen = _downdates(eigenvalues, cross, node_correlation, window.kappa, slopes)
-        return window._replace(cross=None, node_correlation=None, frozen=frozen)
+        window = window._replace(cross=None, node_correlation=None, frozen=frozen)
+        if (shared.basis.shape[1] + 1) ** 2 > experiment.observations:
+            return window
+        centre = experiment.eta_design(theta) @ shared.basis
+        residual = window.rotated_y - window.rotated_basis @ centre
+        return window._replace(frozen=_Gram.of(frozen, residual, window.rotated_basis, centre))
 
     def _table(self, experiment: Experiment, shared: _Shared, rotated_y: Array, theta: Array, slopes: Array) -> Array:
         """Approximate log posterior of the whole (psi, kappa) lattice at theta, only used to choose the window.

@@ -1,0 +1,35 @@
+"""What an integration accepts is as accurate as its tolerance promises: coarse levels against the finest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import l2calib as l2
+from tests.oracles.configurations import configuration, design
+from tests.problems import experiment
+
+DATASETS = 24
+FINEST = 1e-12
+
+
+@pytest.mark.parametrize(
+    ("number", "n", "method"), [(1, 20, "gb-l2"), (2, 20, "nlm"), (2, 100, "nlm"), (4, 40, "gb-ols")]
+)
+def test_what_is_accepted_keeps_the_tolerance(number: int, n: int, method: str) -> None:
+    chosen = configuration(number)
+    noise = np.random.default_rng(5).standard_normal((DATASETS, n))
+    responses = chosen.mu(design(n, chosen.k)) + np.sqrt(chosen.sigma2) * noise
+
+    def solved(tolerance: float) -> tuple[l2.Batch, np.ndarray]:
+        batch = l2.calibrate_batch(experiment(number, n), responses, method, engine=l2.Integrate(tolerance))
+        return batch, np.dstack([batch.mean, batch.sd, batch.quantiles[..., 0], batch.quantiles[..., 2]])
+
+    finest, expected = solved(FINEST)
+    assert finest.error.max() < l2.Integrate().tolerance
+    for tolerance in (5e-3, 1e-3):
+        batch, found = solved(tolerance)
+        difference = np.abs((found - expected) / finest.sd[..., None]).max(axis=(1, 2))
+        accepted = (batch.status & l2.Status.INACCURATE) == 0
+        assert accepted.any()
+        assert np.all(difference[accepted] < tolerance + finest.error[accepted])
