@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Downdate, correlation, downdate, squared_differences
+from l2calib.correlation import Downdate, downdate, squared_differences
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, OLS, loss_candidates, loss_minima
@@ -32,14 +32,15 @@ _KEPT_PSI_BEYOND = 48
 _KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far with theta
 _CAPTURED = 0.9995
 _TEMPER = 0.6
-_NYSTROM_RIDGE = 1e-6
 _BASIS_TOLERANCE = 1e-12
 
 
 class _Shared(NamedTuple):
     tables: SmootherTables
     candidates: Candidates
-    node_differences: Array  # (Q, Q, k)
+    slope_basis: Array  # (Q, l) orthonormal, spans the model's slopes at the nodes over the whole prior
+    cross: Array  # U' C_XD towards the weighted basis, (P, n, l)
+    big_h: Array  # C_DD in the weighted basis, (P, l, l)
     log_kappa: Array  # (K,)
     inverse: Array  # 1 / (kappa + lambda), (P, n, K)
     log_determinant: Array  # of kappa I + C, (P, K)
@@ -76,8 +77,9 @@ class _Window(NamedTuple):
 
     eigenvalues: Array  # (w, n)
     log_psi: Array  # (w, k)
-    cross: Array | None  # U' C_XD, (w, n, Q), where the downdate depends on theta
-    node_correlation: Array | None  # C_DD, (w, Q, Q), where H depends on theta
+    slope_basis: Array  # (Q, l)
+    cross: Array  # (w, n, l)
+    big_h: Array  # (w, l, l)
     kappa: Array  # (w, v)
     log_weight: Array  # log prior and cell, (w, v)
     frozen: Downdate | _Gram | None  # at theta-hat
@@ -117,11 +119,18 @@ class KennedyOHagan:
         log_psi = tables.spectrum.log_psi
         of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
         of_kappa = self.kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-        basis = _model_basis(np.asarray(loss_candidates(OLS(), experiment).eta))
+        basis = _basis(np.asarray(loss_candidates(OLS(), experiment).eta))
+        candidates = loss_candidates(L2(), experiment)
+        slopes = np.asarray(jax.jit(jax.vmap(jax.jacfwd(experiment.eta_nodes)))(candidates.thetas))
+        slopes = np.moveaxis(slopes, 2, 1).reshape(-1, len(nodes))
+        slope_basis = _basis(slopes[np.isfinite(slopes).all(axis=1)])
+        weighted = np.asarray(experiment.weights)[:, None] * slope_basis
         return _Shared(
             tables,
-            loss_candidates(L2(), experiment),
-            jnp.asarray(squared_differences(nodes, nodes)),
+            candidates,
+            jnp.asarray(slope_basis),
+            tables.spectrum.cross @ weighted,
+            jnp.asarray(_node_correlations(nodes, np.exp(np.asarray(log_psi)), weighted)),
             jnp.asarray(log_kappa),
             jnp.asarray(inverse),
             jnp.asarray(-np.log(inverse).sum(axis=1)),
@@ -167,19 +176,13 @@ class KennedyOHagan:
         log_terms, _ = self._terms(experiment, fit.detail, theta)
         return jnp.asarray(jax.scipy.special.logsumexp(log_terms) + experiment.prior.log_density(theta))
 
-    def _slopes(self, experiment: Experiment, theta: Array) -> Array:
-        """F_D(theta): the weighted Jacobian at the nodes (Q, p)."""
-        return jnp.asarray(experiment.weights[:, None] * jax.jacfwd(experiment.eta_nodes)(theta))
-
     def _terms(self, experiment: Experiment, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
         modelled = experiment.eta_design(theta) @ window.basis
         matrices = window.frozen
         if matrices is None:
-            assert window.node_correlation is not None
-            assert window.cross is not None
-            slopes = self._slopes(experiment, theta)
-            matrices = _downdates(window.eigenvalues, window.cross, window.node_correlation, window.kappa, slopes)
+            slopes = _slopes(experiment, window.slope_basis, theta)
+            matrices = _downdates(window.eigenvalues, window.cross, window.big_h, window.kappa, slopes)
         if isinstance(matrices, _Gram):
             quadratic = matrices.quadratic(modelled)
         else:
@@ -189,23 +192,27 @@ class KennedyOHagan:
         return window.log_weight - matrices.log_determinant / 2 - n / 2 * jnp.log(quadratic), quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
-        slopes = self._slopes(experiment, theta)
+        slopes = _slopes(experiment, shared.slope_basis, theta)
         rotated_y = jnp.einsum("pij,i->pj", shared.tables.spectrum.vectors, y)
         table = self._table(experiment, shared, rotated_y, theta, slopes)
-        inputs = shared.node_differences.shape[-1]
+        inputs = shared.tables.among.shape[-1]
         kept, kept_kappa = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0]), _KEPT_KAPPA
         if self.orthogonal == "none":
             kept, kept_kappa = max(kept, _KEPT_OF_PLAIN), _KEPT_OF_PLAIN
         over_psi = jax.scipy.special.logsumexp(table, axis=1)
         chosen, cells = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
         columns, kappa_cells = jax.vmap(lambda row: _carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
-        log_psi, eigenvalues, _, cross = shared.tables.spectrum.at(chosen)
-        node_correlation = jax.vmap(lambda psi: correlation(shared.node_differences, psi))(jnp.exp(log_psi))
+        eigenvalues, cross, big_h = (
+            shared.tables.spectrum.eigenvalues[chosen],
+            shared.cross[chosen],
+            shared.big_h[chosen],
+        )
         window = _Window(
             eigenvalues=eigenvalues,
-            log_psi=log_psi,
+            log_psi=shared.tables.spectrum.log_psi[chosen],
+            slope_basis=shared.slope_basis,
             cross=cross,
-            node_correlation=node_correlation,
+            big_h=big_h,
             kappa=jnp.exp(shared.log_kappa[columns]),
             log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1)
             + jnp.log(cells[:, None] * kappa_cells),
@@ -219,8 +226,8 @@ class KennedyOHagan:
         if self.orthogonal == "none":
             frozen = _plain(eigenvalues, window.kappa)
         else:
-            frozen = _downdates(eigenvalues, cross, node_correlation, window.kappa, slopes)
-        window = window._replace(cross=None, node_correlation=None, frozen=frozen)
+            frozen = _downdates(eigenvalues, cross, big_h, window.kappa, slopes)
+        window = window._replace(frozen=frozen)
         if (shared.basis.shape[1] + 1) ** 2 > experiment.observations:
             return window
         centre = experiment.eta_design(theta) @ shared.basis
@@ -230,17 +237,16 @@ class KennedyOHagan:
     def _table(self, experiment: Experiment, shared: _Shared, rotated_y: Array, theta: Array, slopes: Array) -> Array:
         """Approximate log posterior of the whole (psi, kappa) lattice at theta, only used to choose the window.
 
-        H = F' C_DD F is replaced by its Nystrom approximation through the design, which costs nothing here.
+        The slopes are projected out one by one, as if they were orthogonal.
         """
-        spectrum = shared.tables.spectrum
         n = experiment.observations
         rotated = rotated_y - shared.rotated_basis @ (experiment.eta_design(theta) @ shared.basis)
-        b = jnp.einsum("pnq,qj->pnj", spectrum.cross, slopes)
+        b = shared.cross @ slopes
         log_determinant = shared.log_determinant
         if self.orthogonal == "none":
             quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
         else:
-            h = jnp.sum(b**2 / (spectrum.eigenvalues + _NYSTROM_RIDGE)[:, :, None], axis=1)
+            h = jnp.einsum("lj,plm,mj->pj", slopes, shared.big_h, slopes)
             rows = jnp.concatenate(
                 [rotated[:, None] ** 2, jnp.swapaxes(b**2, 1, 2), jnp.swapaxes(b, 1, 2) * rotated[:, None]], 1
             )
@@ -255,25 +261,36 @@ class KennedyOHagan:
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
 
 
-def _model_basis(modelled: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (n, m) of the model at the design, from the candidates (T, n).
+def _basis(functions: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (n, m) of functions (T, n), such as the model at the design over many thetas.
 
-    A smooth model needs few functions, and then a residual is rotated at a cost of n m instead of n^2 per psi.
+    A smooth model needs few functions, and then what has size n is replaced by what has size m.
     """
-    _, size, directions = np.linalg.svd(modelled, full_matrices=False)
+    _, size, directions = np.linalg.svd(functions, full_matrices=False)
     rank = int(np.sum(size > _BASIS_TOLERANCE * size[0]))
-    n = modelled.shape[1]
+    n = functions.shape[1]
     return np.eye(n) if 2 * rank > n else np.ascontiguousarray(directions[:rank].T)
 
 
-def _downdates(eigenvalues: Array, cross: Array, node_correlation: Array, kappa: Array, slopes: Array) -> Downdate:
+def _node_correlations(nodes: np.ndarray, psi: np.ndarray, weighted: np.ndarray) -> np.ndarray:
+    """C_DD in the weighted basis, for every row of psi (P, k): (P, l, l)."""
+    differences = squared_differences(nodes, nodes)
+    return np.stack([weighted.T @ np.exp(-differences @ row) @ weighted for row in psi])
+
+
+def _slopes(experiment: Experiment, basis: Array, theta: Array) -> Array:
+    """The model's Jacobian at the nodes, in the basis (l, p)."""
+    return jnp.asarray(basis.T @ jax.jacfwd(experiment.eta_nodes)(theta))
+
+
+def _downdates(eigenvalues: Array, cross: Array, big_h: Array, kappa: Array, slopes: Array) -> Downdate:
     """(kappa I + C_P) for every psi (w) and kappa (w, v)."""
 
-    def for_psi(lambdas: Array, to_nodes: Array, c_dd: Array, kappas: Array) -> Downdate:
-        b, big_h = to_nodes @ slopes, slopes.T @ c_dd @ slopes
-        return jax.vmap(lambda one: downdate(lambdas, one, b, big_h))(kappas)
+    def for_psi(lambdas: Array, to_slopes: Array, c_dd: Array, kappas: Array) -> Downdate:
+        b, h = to_slopes @ slopes, slopes.T @ c_dd @ slopes
+        return jax.vmap(lambda one: downdate(lambdas, one, b, h))(kappas)
 
-    return jax.vmap(for_psi)(eigenvalues, cross, node_correlation, kappa)
+    return jax.vmap(for_psi)(eigenvalues, cross, big_h, kappa)
 
 
 def _plain(eigenvalues: Array, kappa: Array) -> Downdate:
