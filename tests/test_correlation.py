@@ -15,6 +15,7 @@ from tests.oracles.kennedy_ohagan import projected_correlation
 from tests.oracles.quadrature import gauss_legendre as oracle_rule
 
 NODES = 40
+FLOOR = 1e-12  # what `downdate` adds, relative to the diagonal of H
 
 
 def _pieces(x, psi, kappa, slopes):
@@ -22,8 +23,8 @@ def _pieces(x, psi, kappa, slopes):
     spectrum = spectrum_over(np.array([[psi]]), x, rule.nodes).at(0)
     weighted = rule.weights[:, None] * slopes
     c_dd = np.exp(-psi * squared_differences(rule.nodes, rule.nodes)[:, :, 0])
-    b = spectrum.cross @ weighted
-    return spectrum, downdate(spectrum.eigenvalues, jnp.asarray(kappa), b, jnp.asarray(weighted.T @ c_dd @ weighted))
+    b, big_h = np.asarray(spectrum.cross @ weighted), weighted.T @ c_dd @ weighted
+    return spectrum, b, big_h, downdate(spectrum.eigenvalues, jnp.asarray(kappa), jnp.asarray(b), jnp.asarray(big_h))
 
 
 def _slopes(p):
@@ -42,19 +43,25 @@ def _slopes(p):
 def test_downdate_equals_the_dense_formula(psi, kappa, p, n, seed):
     rng = np.random.default_rng(seed)
     x, residual = np.sort(rng.random((n, 1)), axis=0), rng.standard_normal(n)
-    spectrum, fast = _pieces(x, psi, kappa, _slopes(p))
+    spectrum, b, big_h, fast = _pieces(x, psi, kappa, _slopes(p))
     dense = kappa * np.eye(n) + projected_correlation(x, oracle_rule(NODES, 1), _slopes(p), np.array([psi]))
+    # The formula's own error is its floor over the smallest eigenvalue of the Schur complement, with H's diagonal as unit:
+    # well-conditioned means that ten times that is below 1e-9.
+    unit = np.sqrt(np.diag(big_h))
+    schur = big_h - b.T @ (b / (kappa + np.asarray(spectrum.eigenvalues))[:, None])
+    smallest = np.linalg.eigvalsh(schur / np.outer(unit, unit))[0]
+    tolerance = max(1e-9, 10 * FLOOR / smallest)
     assert float(fast.quadratic(spectrum.vectors.T @ residual)) == pytest.approx(
-        residual @ np.linalg.solve(dense, residual), rel=1e-9
+        residual @ np.linalg.solve(dense, residual), rel=tolerance
     )
-    assert float(fast.log_determinant) == pytest.approx(np.linalg.slogdet(dense)[1], rel=1e-9, abs=1e-9)
+    assert float(fast.log_determinant) == pytest.approx(np.linalg.slogdet(dense)[1], rel=tolerance, abs=tolerance)
 
 
 @pytest.mark.parametrize("psi", [1e-6, 1e-2, 1e3])
 @pytest.mark.parametrize("kappa", [1e-14, 1e-8])
 def test_downdate_stays_finite_on_the_worst(psi, kappa):
     x = np.repeat(np.linspace(0, 1, 21), 3)[:, None]
-    spectrum, fast = _pieces(x, psi, kappa, _slopes(2))
+    spectrum, _, _, fast = _pieces(x, psi, kappa, _slopes(2))
     value = float(fast.quadratic(spectrum.vectors.T @ np.sin(40 * np.arange(63.0))))
     assert np.isfinite(value)
     assert value > 0
