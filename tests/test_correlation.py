@@ -45,8 +45,8 @@ def test_downdate_equals_the_dense_formula(psi, kappa, p, n, seed):
     x, residual = np.sort(rng.random((n, 1)), axis=0), rng.standard_normal(n)
     spectrum, b, big_h, fast = _pieces(x, psi, kappa, _slopes(p))
     dense = kappa * np.eye(n) + projected_correlation(x, oracle_rule(NODES, 1), _slopes(p), np.array([psi]))
-    # The formula's own error is its floor over the smallest eigenvalue of the Schur complement, with H's diagonal as unit:
-    # well-conditioned means that ten times that is below 1e-9.
+    # The formula's own error is its floor over the smallest eigenvalue of the Schur complement, in units of H's
+    # diagonal: well-conditioned means that ten times that is below 1e-9.
     unit = np.sqrt(np.diag(big_h))
     schur = big_h - b.T @ (b / (kappa + np.asarray(spectrum.eigenvalues))[:, None])
     smallest = np.linalg.eigvalsh(schur / np.outer(unit, unit))[0]
