@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from l2calib.calibration import Batch, Calibration, Comparison, calibrate, calibrate_batch, compare
+    from l2calib.distributions import Beta, Gamma, HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
     from l2calib.engines.integrate import Integrate
     from l2calib.engines.nuts import NUTS
     from l2calib.errors import CalibrationFailed, L2CalibError, Status
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from l2calib.frequentist import Estimate, L2Target, estimate, target
     from l2calib.losses import L2, OLS
     from l2calib.methods import METHODS, GeneralBayes, KennedyOHagan, NonlinearRegression, ProjectedL2
-    from l2calib.prior import Beta, Gamma, HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
     from l2calib.quadrature import Quadrature, gauss_legendre, sobol
     from l2calib.result import load
     from l2calib.scaling import Asymptotic, Bootstrap
@@ -32,7 +32,7 @@ _HOMES = {
     "frequentist": ("Estimate", "L2Target", "estimate", "target"),
     "losses": ("L2", "OLS"),
     "methods": ("METHODS", "GeneralBayes", "KennedyOHagan", "NonlinearRegression", "ProjectedL2"),
-    "prior": ("Beta", "Gamma", "HalfNormal", "LogNormal", "Normal", "TruncatedNormal", "Uniform"),
+    "distributions": ("Beta", "Gamma", "HalfNormal", "LogNormal", "Normal", "TruncatedNormal", "Uniform"),
     "quadrature": ("Quadrature", "gauss_legendre", "sobol"),
     "result": ("load",),
     "scaling": ("Asymptotic", "Bootstrap"),

@@ -15,12 +15,12 @@ import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.correlation import Downdate, downdate, squared_differences
+from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, OLS, loss_candidates, loss_minima
 from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates, Minima, scan_maxima
-from l2calib.prior import Distribution, LogNormal
 from l2calib.smoother import GCV, SmootherTables
 
 _KAPPA_BOUNDS = (1e-8, 1e4)

@@ -7,12 +7,12 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
-from l2calib import prior as catalogue
+from l2calib import distributions as catalogue
 from l2calib.errors import PriorError, SpecError, suggest
 from l2calib.expression import compile_expression
 
 if TYPE_CHECKING:
-    from l2calib.prior import Distribution
+    from l2calib.distributions import Distribution
 
 _PRIORS: dict[str, type[Distribution]] = {
     "uniform": catalogue.Uniform,
