@@ -20,10 +20,10 @@ FLOOR = 1e-12  # what `downdate` adds, relative to the diagonal of H
 
 def _pieces(x, psi, kappa, slopes):
     rule = gauss_legendre(1, NODES)
-    spectrum = spectrum_over(np.array([[psi]]), x, rule.nodes).at(0)
     weighted = rule.weights[:, None] * slopes
+    spectrum = spectrum_over(np.array([[psi]]), x, rule.nodes, weighted).at(0)
     c_dd = np.exp(-psi * squared_differences(rule.nodes, rule.nodes)[:, :, 0])
-    b, big_h = np.asarray(spectrum.cross @ weighted), weighted.T @ c_dd @ weighted
+    b, big_h = np.asarray(spectrum.cross), weighted.T @ c_dd @ weighted
     return spectrum, b, big_h, downdate(spectrum.eigenvalues, jnp.asarray(kappa), jnp.asarray(b), jnp.asarray(big_h))
 
 

@@ -24,8 +24,8 @@ class FourTimes:
     def suffix(self):
         return "-wrong"
 
-    def working_set(self, nodes):
-        return self.right.working_set(nodes)
+    def working_set(self, experiment):
+        return self.right.working_set(experiment)
 
     def gamma(self, *arguments):
         gamma, status = self.right.gamma(*arguments)

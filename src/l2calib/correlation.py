@@ -17,12 +17,12 @@ _RELATIVE_FLOOR = 1e-12
 
 
 class Spectrum(NamedTuple):
-    """C_XX(psi) = U diag(lambda) U' for P values of psi, and U' C_XD(psi) towards the quadrature nodes."""
+    """C_XX(psi) = U diag(lambda) U' for P values of psi, and U' C_XD(psi) F for functionals F at the nodes."""
 
     log_psi: Array  # (P, k)
     eigenvalues: Array  # (P, n)
     vectors: Array  # (P, n, n), eigenvectors in columns
-    cross: Array  # U' C_XD, (P, n, Q)
+    cross: Array  # U' C_XD F, (P, n, m)
 
     def at(self, index: Array) -> Spectrum:
         """The spectrum at one psi (or at several, for an array of indices)."""
@@ -39,22 +39,23 @@ def correlation(squared: Array, psi: Array) -> Array:
     return jnp.exp(-squared @ psi)
 
 
-def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray) -> Spectrum:
-    """Factorise C_XX for every row of psi (P, k)."""
+def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals: np.ndarray) -> Spectrum:
+    """Factorise C_XX for every row of psi (P, k), with functionals (Q, m) of a function's values at the nodes."""
     among, across = squared_differences(x, x), squared_differences(nodes, x)
     values, vectors, cross = [], [], []
     for row in psi:
         eigenvalues, u = np.linalg.eigh(np.exp(-among @ row))
         values.append(np.maximum(eigenvalues, 0.0))
         vectors.append(u)
-        cross.append(u.T @ np.exp(-across @ row).T)
+        cross.append(u.T @ (np.exp(-across @ row).T @ functionals))
     return Spectrum(*(jnp.asarray(np.array(part)) for part in (np.log(psi), values, vectors, cross)))
 
 
-def spectrum_at(psi: Array, among: Array, across: Array) -> Spectrum:
+def spectrum_at(psi: Array, among: Array, across: Array, functionals: Array) -> Spectrum:
     """The same at one traced psi (k,), from the squared differences of the design and of nodes to design."""
     eigenvalues, u = jnp.linalg.eigh(correlation(among, psi))
-    return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, u.T @ correlation(across, psi).T)
+    cross = u.T @ (correlation(across, psi).T @ functionals)
+    return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, cross)
 
 
 class Downdate(NamedTuple):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from l2calib.arrays import Array, jnp
+from l2calib.arrays import jnp
 from l2calib.data import Box, Observations
 from l2calib.errors import DataError, MethodError
 from l2calib.model import Model
 from l2calib.prior import Prior
 from l2calib.quadrature import Quadrature, default_quadrature, kronecker
+from l2calib.span import Span, span_of
 
 _CHECKED_THETAS = 64
 _CHECKED_SHARE = 0.9
@@ -52,7 +54,6 @@ class Experiment:
                 f"{len(self.box.names)}; give nodes of the same dimension."
             )
         self.nodes = self.box.from_unit(self.quadrature.nodes)
-        self.weights = jnp.asarray(self.quadrature.weights)
         required = self.parameters + 2
         if self.observations < required:
             raise DataError(
@@ -76,13 +77,15 @@ class Experiment:
         """p."""
         return self.prior.dimension
 
-    def eta_design(self, theta: Array) -> Array:
-        """eta_X(theta): the model at the design points (n,)."""
-        return self.model(jnp.asarray(self.x), theta)
+    @functools.cached_property
+    def design_span(self) -> Span:
+        """The model at the design points, eta_X(theta)."""
+        return span_of(self.model, self.prior, self.x, np.ones(self.observations))
 
-    def eta_nodes(self, theta: Array) -> Array:
-        """The model at the quadrature nodes (Q,)."""
-        return self.model(jnp.asarray(self.nodes), theta)
+    @functools.cached_property
+    def node_span(self) -> Span:
+        """The model at the quadrature nodes."""
+        return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
 
 
 class Problem:

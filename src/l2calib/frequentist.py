@@ -53,15 +53,16 @@ def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = 
     chosen, experiment = loss or L2(), problem.experiment
     gcv = smoother or GCV()
     tables = gcv.prepare(experiment)
-    smooth = jax.jit(gcv.fit)(tables, jnp.asarray(problem.y))
-    values = chosen.values(smooth, jnp.asarray(problem.y))
+    y = jnp.asarray(problem.y)
+    smooth = jax.jit(gcv.fit)(tables, y)
+    values = chosen.values(experiment, smooth, y)
     minima = loss_minima(chosen, experiment, loss_candidates(chosen, experiment), values)
     at = loss_derivatives(chosen, experiment, values, minima.theta)
     status = Status(int(minima.status | smooth.status))
     if bool(is_flat(at)):
         raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
     V = np.asarray(at.hessian)
-    W = np.asarray(score_covariance(chosen, experiment, smooth, at, smooth.sigma2()))
+    W = np.asarray(score_covariance(chosen, smooth, at, smooth.sigma2()))
     inverse = np.linalg.inv(V)
     return Estimate(
         names=experiment.prior.names,
@@ -69,7 +70,7 @@ def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = 
         covariance=inverse @ W @ inverse,
         V=V,
         W=W,
-        loss=float(minima.losses[0]),
+        loss=float(minima.losses[0] + chosen.outside(experiment, smooth, y)),
         sigma2=float(smooth.sigma2()),
         status=status,
     )
@@ -112,13 +113,14 @@ def target(
     nodes = box.from_unit(rule.nodes)
     experiment = Experiment(model, inputs, nodes, prior, rule)
     loss = L2()
-    values = jnp.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    system = jnp.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    values = experiment.node_span.project(system)
     minima = loss_minima(loss, experiment, loss_candidates(loss, experiment), values)
     at = loss_derivatives(loss, experiment, values, minima.theta)
     return L2Target(
         names=experiment.prior.names,
         theta=np.asarray(minima.theta),
-        discrepancy=float(minima.losses[0]),
+        discrepancy=float(minima.losses[0] + experiment.node_span.outside(system)),
         V=np.asarray(at.hessian),
         slopes=np.asarray(at.gauss_newton) / 2,
         status=Status(int(minima.status)),

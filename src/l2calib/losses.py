@@ -3,40 +3,44 @@
     L2:  values mu-hat(chi_q),  weights omega_q,  model at the quadrature nodes;
     OLS: values y_i,            weights 1,        model at the design points.
 
+Values and model are held in the coordinates of the model's span, where a loss is a plain sum of squares. What a dataset
+has outside the span adds a constant, which moves neither a minimum nor a posterior; `outside` tells it.
 Fed with mu itself, or with a drawn mu, the L2 loss is L_L2(theta) or L_L2[theta, mu]: one loss, one minimiser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from l2calib.arrays import Array, jnp
 from l2calib.experiment import Experiment
-from l2calib.minimise import Candidates, Derivatives, Minima, candidates, derivatives, global_minima, squared_loss
+from l2calib.minimise import Candidates, Derivatives, Minima, candidates, derivatives, global_minima
 from l2calib.small_matrices import cholesky, solve
 from l2calib.smoother import Smooth
+from l2calib.span import Span
 
 _KEPT_MINIMA = 3
 _FLAT = 1e-9
 
 
 class Loss(Protocol):
-    """A squared loss: where the model is compared, with what weights, and with which values."""
+    """A squared loss: the span in which the model is compared, and with which values (m,)."""
 
     @property
     def name(self) -> str: ...
 
-    def eta(self, experiment: Experiment) -> Callable[[Array], Array]: ...
+    def span(self, experiment: Experiment) -> Span: ...
 
-    def weights(self, experiment: Experiment) -> Array: ...
+    def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array: ...
 
-    def values(self, smooth: Smooth, y: Array) -> Array: ...
+    def outside(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+        """What the loss has that no theta can change."""
+        ...
 
-    def resampled_values(self, smooth: Smooth, resamples: Array) -> Array: ...
+    def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array: ...
 
-    def score_root(self, smooth: Smooth, weighted_jacobian: Array) -> Array: ...
+    def score_root(self, smooth: Smooth, jacobian: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -47,22 +51,22 @@ class L2:
     def name(self) -> str:
         return "l2"
 
-    def eta(self, experiment: Experiment) -> Callable[[Array], Array]:
-        return experiment.eta_nodes
+    def span(self, experiment: Experiment) -> Span:
+        return experiment.node_span
 
-    def weights(self, experiment: Experiment) -> Array:
-        return experiment.weights
+    def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+        return smooth.in_span()
 
-    def values(self, smooth: Smooth, y: Array) -> Array:
-        return smooth.at_nodes()
+    def outside(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+        return experiment.node_span.outside(smooth.at(experiment.quadrature.nodes, experiment.x_unit))
 
-    def resampled_values(self, smooth: Smooth, resamples: Array) -> Array:
-        """mu-hat at the nodes for responses (B, n), rho kept: (B, Q)."""
-        return resamples @ smooth.node_map().T
+    def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array:
+        """mu-hat for responses (B, n), rho kept: (B, m)."""
+        return resamples @ smooth.span_map()
 
-    def score_root(self, smooth: Smooth, weighted_jacobian: Array) -> Array:
+    def score_root(self, smooth: Smooth, jacobian: Array) -> Array:
         """D Phi^-1 up to a rotation: the score is -2 times this times y, plus what does not depend on y."""
-        return (smooth.spectrum.cross @ weighted_jacobian).T * smooth.inverse_diagonal
+        return (smooth.spectrum.cross @ jacobian).T * smooth.inverse_diagonal
 
 
 @dataclass(frozen=True)
@@ -73,47 +77,48 @@ class OLS:
     def name(self) -> str:
         return "ols"
 
-    def eta(self, experiment: Experiment) -> Callable[[Array], Array]:
-        return experiment.eta_design
+    def span(self, experiment: Experiment) -> Span:
+        return experiment.design_span
 
-    def weights(self, experiment: Experiment) -> Array:
-        return jnp.ones(experiment.observations)
+    def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+        return experiment.design_span.project(y)
 
-    def values(self, smooth: Smooth, y: Array) -> Array:
-        return y
+    def outside(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+        return experiment.design_span.outside(y)
 
-    def resampled_values(self, smooth: Smooth, resamples: Array) -> Array:
-        return resamples
+    def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array:
+        return experiment.design_span.project(resamples)
 
-    def score_root(self, smooth: Smooth, weighted_jacobian: Array) -> Array:
-        return weighted_jacobian.T
+    def score_root(self, smooth: Smooth, jacobian: Array) -> Array:
+        """The model's slopes at the design, up to a rotation."""
+        return jacobian.T
 
 
 def loss_candidates(loss: Loss, experiment: Experiment) -> Candidates:
     """The model tabulated for the global scan of this loss."""
-    return candidates(experiment.prior, loss.eta(experiment), loss.weights(experiment))
+    return candidates(experiment.prior, loss.span(experiment).coordinates)
 
 
 def loss_value(loss: Loss, experiment: Experiment, values: Array, theta: Array) -> Array:
-    """The loss at theta (p,)."""
-    return squared_loss(loss.eta(experiment), loss.weights(experiment), values, theta)
+    """The loss at theta (p,), up to a constant."""
+    return jnp.sum((values - loss.span(experiment).coordinates(theta)) ** 2)
 
 
 def loss_derivatives(loss: Loss, experiment: Experiment, values: Array, theta: Array) -> Derivatives:
-    """The loss at theta with gradient, full Hessian V and the model's Jacobian."""
-    return derivatives(loss.eta(experiment), loss.weights(experiment), values, theta)
+    """The loss at theta with gradient, full Hessian V and the Jacobian of the model's coordinates."""
+    return derivatives(loss.span(experiment).coordinates, values, theta)
 
 
 def loss_minima(
     loss: Loss, experiment: Experiment, table: Candidates, values: Array, keep: int = _KEPT_MINIMA
 ) -> Minima:
     """The lowest local minima of the loss over the prior's support."""
-    return global_minima(table, loss.eta(experiment), loss.weights(experiment), values, experiment.prior, keep)
+    return global_minima(table, loss.span(experiment).coordinates, values, experiment.prior, keep)
 
 
-def score_covariance(loss: Loss, experiment: Experiment, smooth: Smooth, at: Derivatives, sigma2: Array) -> Array:
+def score_covariance(loss: Loss, smooth: Smooth, at: Derivatives, sigma2: Array) -> Array:
     """W = var of the gradient of the loss: 4 sigma2 times the Gram matrix of the score's root."""
-    root = loss.score_root(smooth, loss.weights(experiment)[:, None] * at.jacobian)
+    root = loss.score_root(smooth, at.jacobian)
     return 4 * sigma2 * root @ root.T
 
 

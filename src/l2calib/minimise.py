@@ -1,7 +1,8 @@
-"""Global minimisation of a weighted squared loss over the prior's support, for one dataset and vmappable.
+"""Global minimisation of a squared loss over the prior's support, for one dataset and vmappable.
 
-A loss sum_m w_m (v_m - eta_m(theta))^2 is first evaluated on a fixed set of candidates, which is one matrix
-product for a whole batch; the lowest local minima of that scan are then polished by a bounded Newton method.
+A loss |v - c(theta)|^2, with v and the model in the coordinates of a span, is first evaluated on a fixed set of
+candidates, which is one matrix product for a whole batch; the lowest local minima of that scan are then polished by a
+bounded Newton method.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ _STEP_TOLERANCE = 1e-6
 _LOSS_ROUNDING = 1e-13
 
 
+Coordinates = Callable[[Array], Array]  # of the model: theta (p,) -> (m,)
+
+
 class Candidates(NamedTuple):
-    """The scan: thetas (T, p), the model there (T, M), its weighted square (T,), and each point's neighbours."""
+    """The scan: thetas (T, p), the model's coordinates there (T, m), their square (T,), and each point's neighbours."""
 
     thetas: Array
-    eta: Array
+    coordinates: Array
     square: Array
     neighbours: Array
 
@@ -42,7 +46,7 @@ class Minima(NamedTuple):
     """Local minima, the lowest first."""
 
     thetas: Array  # (K, p)
-    losses: Array  # (K,)
+    losses: Array  # (K,), without what lies outside the model's span
     status: Array  # of the lowest
 
     @property
@@ -57,102 +61,78 @@ class Derivatives(NamedTuple):
     gradient: Array
     hessian: Array
     gauss_newton: Array
-    jacobian: Array  # (M, p)
+    jacobian: Array  # of the coordinates, (m, p)
 
 
-def squared_loss(eta: Callable[[Array], Array], weights: Array, values: Array, theta: Array) -> Array:
-    """sum_m w_m (v_m - eta_m(theta))^2."""
-    return jnp.sum(weights * (values - eta(theta)) ** 2)
-
-
-def derivatives(eta: Callable[[Array], Array], weights: Array, values: Array, theta: Array) -> Derivatives:
+def derivatives(model: Coordinates, values: Array, theta: Array) -> Derivatives:
     """The loss with its exact gradient and full Hessian."""
-    modelled, jacobian, curvature = jet(eta)(theta)
+    modelled, jacobian, curvature = jet(model)(theta)
     residual = values - modelled
-    weighted = weights * residual
-    gauss_newton = 2 * jacobian.T @ (weights[:, None] * jacobian)
-    hessian = gauss_newton - 2 * jnp.einsum("m,mij->ij", weighted, curvature)
-    return Derivatives(jnp.sum(weighted * residual), -2 * jacobian.T @ weighted, hessian, gauss_newton, jacobian)
+    gauss_newton = 2 * jacobian.T @ jacobian
+    hessian = gauss_newton - 2 * jnp.einsum("m,mij->ij", residual, curvature)
+    return Derivatives(jnp.sum(residual**2), -2 * jacobian.T @ residual, hessian, gauss_newton, jacobian)
 
 
-def candidates(prior: Prior, eta: Callable[[Array], Array], weights: Array) -> Candidates:
+def candidates(prior: Prior, model: Coordinates) -> Candidates:
     """Tabulate the model on points spread evenly over the prior."""
     p = prior.dimension
     number = _CANDIDATES.get(p, _CANDIDATES_BEYOND)
     unit = (np.arange(number)[:, None] + 0.5) / number if p == 1 else kronecker(number, p)
     thetas = jnp.asarray(prior.quantile(unit))
-    modelled = jax.jit(jax.vmap(eta))(thetas)
-    finite = jnp.isfinite(modelled).all(axis=1)
-    modelled = jnp.where(finite[:, None], modelled, 0.0)
-    square = jnp.where(finite, (modelled**2) @ weights, jnp.inf)
+    modelled = np.asarray(jax.jit(jax.vmap(model))(thetas))
+    finite = np.isfinite(modelled).all(axis=1)
+    modelled = np.where(finite[:, None], modelled, 0.0)
+    square = np.where(finite, np.sum(modelled**2, axis=1), np.inf)
     _, neighbours = cKDTree(unit).query(unit, k=1 + (2 if p == 1 else 4 * p))
-    return Candidates(thetas, modelled, square, jnp.asarray(neighbours[:, 1:]))
+    return Candidates(thetas, jnp.asarray(modelled), jnp.asarray(square), jnp.asarray(neighbours[:, 1:]))
 
 
-def scan(table: Candidates, weights: Array, values: Array) -> Array:
+def scan(table: Candidates, values: Array) -> Array:
     """The loss at every candidate (T,)."""
-    return table.square - 2 * table.eta @ (weights * values) + jnp.sum(weights * values**2)
+    return table.square - 2 * table.coordinates @ values + jnp.sum(values**2)
 
 
-def global_minima(
-    table: Candidates,
-    eta: Callable[[Array], Array],
-    weights: Array,
-    values: Array,
-    prior: Prior,
-    keep: int,
-) -> Minima:
+def global_minima(table: Candidates, model: Coordinates, values: Array, prior: Prior, keep: int) -> Minima:
     """The `keep` lowest local minima within the prior's support, repeated if there are fewer."""
-    losses = scan(table, weights, values)
+    losses = scan(table, values)
     is_lowest_around = losses <= jnp.min(losses[table.neighbours], axis=1)
     _, starts = jax.lax.top_k(jnp.where(is_lowest_around, -losses, -jnp.inf), keep)
     starts = jnp.where(is_lowest_around[starts], starts, jnp.argmin(losses))
     steps = _NEWTON_STEPS.get(prior.dimension, _NEWTON_STEPS_BEYOND)
-    return polish(table.thetas[starts], eta, weights, values, prior, steps)
+    return polish(table.thetas[starts], model, values, prior, steps)
 
 
-def shortlist(
-    table: Candidates, eta: Callable[[Array], Array], weights: Array, values: Array, minima: Minima
-) -> Candidates:
+def shortlist(table: Candidates, model: Coordinates, values: Array, minima: Minima) -> Candidates:
     """The local minima of one dataset's loss and the candidates where that loss is lowest.
 
     Resamples and draws vary about the dataset, so their minima are sought from these alone.
     """
-    _, low = jax.lax.top_k(-scan(table, weights, values), _SHORTLISTED)
-    modelled = jnp.concatenate([jax.vmap(eta)(minima.thetas), table.eta[low]])
-    square = jnp.concatenate([(modelled[: len(minima.thetas)] ** 2) @ weights, table.square[low]])
+    _, low = jax.lax.top_k(-scan(table, values), _SHORTLISTED)
+    modelled = jnp.concatenate([jax.vmap(model)(minima.thetas), table.coordinates[low]])
+    square = jnp.concatenate([jnp.sum(modelled[: len(minima.thetas)] ** 2, axis=1), table.square[low]])
     return Candidates(jnp.concatenate([minima.thetas, table.thetas[low]]), modelled, square, table.neighbours[low])
 
 
-def nearest_minimum(
-    table: Candidates, eta: Callable[[Array], Array], weights: Array, values: Array, prior: Prior
-) -> Minima:
+def nearest_minimum(table: Candidates, model: Coordinates, values: Array, prior: Prior) -> Minima:
     """The minimum below the best candidate: for thousands of resamples or draws of one dataset."""
-    best = jnp.argmin(scan(table, weights, values))
+    best = jnp.argmin(scan(table, values))
     steps = _FEW_STEPS.get(prior.dimension, _NEWTON_STEPS_BEYOND)
-    return polish(table.thetas[best][None], eta, weights, values, prior, steps)
+    return polish(table.thetas[best][None], model, values, prior, steps)
 
 
-def scan_maxima(table: Candidates, weights: Array, values: Array, keep: int) -> Array:
+def scan_maxima(table: Candidates, values: Array, keep: int) -> Array:
     """The `keep` highest local maxima of the scan (keep, p), repeated if there are fewer."""
-    losses = jnp.where(jnp.isfinite(table.square), scan(table, weights, values), -jnp.inf)
+    losses = jnp.where(jnp.isfinite(table.square), scan(table, values), -jnp.inf)
     is_highest_around = losses >= jnp.max(losses[table.neighbours], axis=1)
     _, index = jax.lax.top_k(jnp.where(is_highest_around, losses, -jnp.inf), keep)
     return table.thetas[jnp.where(is_highest_around[index], index, jnp.argmin(losses))]
 
 
-def polish(
-    starts: Array,
-    eta: Callable[[Array], Array],
-    weights: Array,
-    values: Array,
-    prior: Prior,
-    steps: int,
-) -> Minima:
+def polish(starts: Array, model: Coordinates, values: Array, prior: Prior, steps: int) -> Minima:
     """Newton's method from every start (K, p); the results sorted by their loss."""
 
     def descend(start: Array) -> tuple[Array, Array, Array]:
-        return _bounded_newton(start, eta, weights, values, prior, steps)
+        return _bounded_newton(start, model, values, prior, steps)
 
     thetas, losses, status = jax.vmap(descend)(starts)
     order = jnp.argsort(losses)
@@ -160,7 +140,7 @@ def polish(
 
 
 def _bounded_newton(
-    start: Array, eta: Callable[[Array], Array], weights: Array, values: Array, prior: Prior, steps: int
+    start: Array, model: Coordinates, values: Array, prior: Prior, steps: int
 ) -> tuple[Array, Array, Array]:
     """Levenberg-damped Newton steps on the free parameters, clipped to the support."""
     low, high, scale = jnp.asarray(prior.low), jnp.asarray(prior.high), jnp.asarray(prior.scale)
@@ -183,7 +163,7 @@ def _bounded_newton(
 
     def iterate(_: int, state: tuple[Array, Array, Derivatives, Array]) -> tuple[Array, Array, Derivatives, Array]:
         theta, proposal, at, damping = state
-        there = derivatives(eta, weights, values, proposal)
+        there = derivatives(model, values, proposal)
         # Near the minimum the losses differ by less than their rounding, and the step is right all the same.
         accept = there.value <= at.value * (1 + _LOSS_ROUNDING)
         theta, at = jax.tree.map(lambda a, b: jnp.where(accept, a, b), (proposal, there), (theta, at))

@@ -5,6 +5,7 @@ Multiplying a loss by gamma moves no target; it sets how fast the posterior lear
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,15 +14,17 @@ from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
 from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
-from l2calib.smoother import GCV, Smooth, SmootherTables
+from l2calib.smoother import Smooth
 
 
 class Fitted(NamedTuple):
-    """What is known of one dataset when gamma is chosen."""
+    """What is known of one dataset when gamma is chosen, and how the smoother would be fitted to another."""
 
     smooth: Smooth
     values: Array
     minima: Minima
+    candidates: Candidates
+    refit: Callable[[Array], Smooth]
 
 
 class Scaling(Protocol):
@@ -30,20 +33,13 @@ class Scaling(Protocol):
     @property
     def suffix(self) -> str: ...
 
-    def working_set(self, nodes: int) -> int:
+    def working_set(self, experiment: Experiment) -> int:
         """About how many numbers the rule needs at once."""
         ...
 
-    def gamma(
-        self,
-        loss: Loss,
-        experiment: Experiment,
-        smoother: GCV,
-        tables: SmootherTables,
-        candidates: Candidates,
-        fitted: Fitted,
-        key: Array,
-    ) -> tuple[Array, Array]: ...
+    def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
+        """gamma and a status."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,22 +50,12 @@ class Asymptotic:
     def suffix(self) -> str:
         return ""
 
-    def working_set(self, nodes: int) -> int:
-        return nodes
+    def working_set(self, experiment: Experiment) -> int:
+        return experiment.observations
 
-    def gamma(
-        self,
-        loss: Loss,
-        experiment: Experiment,
-        smoother: GCV,
-        tables: SmootherTables,
-        candidates: Candidates,
-        fitted: Fitted,
-        key: Array,
-    ) -> tuple[Array, Array]:
-        """gamma and a status."""
+    def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
         at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
-        W = score_covariance(loss, experiment, fitted.smooth, at, fitted.smooth.sigma2())
+        W = score_covariance(loss, fitted.smooth, at, fitted.smooth.sigma2())
         return matched_gamma(at.hessian, W), jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)
 
 
@@ -92,37 +78,25 @@ class Bootstrap:
     def suffix(self) -> str:
         return "-boot"
 
-    def working_set(self, nodes: int) -> int:
-        return self.resamples * (4 * nodes + 1024)
+    def working_set(self, experiment: Experiment) -> int:
+        return self.resamples * (4 * experiment.observations + 512)
 
-    def gamma(
-        self,
-        loss: Loss,
-        experiment: Experiment,
-        smoother: GCV,
-        tables: SmootherTables,
-        candidates: Candidates,
-        fitted: Fitted,
-        key: Array,
-    ) -> tuple[Array, Array]:
-        """gamma and a status."""
+    def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
         n = experiment.observations
         chosen = _uniform_integers(key, (self.resamples, n), n)
         resamples = fitted.smooth.at_design() + fitted.smooth.residuals()[chosen]
         if self.refit_smoother:
-            values = jax.lax.map(lambda y: loss.values(smoother.fit(tables, y), y), resamples, batch_size=64)
+            values = jax.lax.map(lambda y: loss.values(experiment, fitted.refit(y), y), resamples, batch_size=64)
         else:
-            values = loss.resampled_values(fitted.smooth, resamples)
-        eta, weights = loss.eta(experiment), loss.weights(experiment)
-
-        short = shortlist(candidates, eta, weights, fitted.values, fitted.minima)
-
-        modelled = eta(fitted.minima.theta)
+            values = loss.resampled_values(experiment, fitted.smooth, resamples)
+        model = loss.span(experiment).coordinates
+        short = shortlist(fitted.candidates, model, fitted.values, fitted.minima)
+        modelled = model(fitted.minima.theta)
 
         def lambda_0(resampled: Array) -> Array:
-            best = eta(nearest_minimum(short, eta, weights, resampled, experiment.prior).theta)
+            best = model(nearest_minimum(short, model, resampled, experiment.prior).theta)
             # The difference of the two losses, without subtracting one from the other.
-            return 2 * jnp.sum(weights * (best - modelled) * (2 * (resampled - best) + best - modelled))
+            return 2 * jnp.sum((best - modelled) * (2 * (resampled - best) + best - modelled))
 
         at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
         gamma = experiment.parameters / jnp.mean(jax.vmap(lambda_0)(values))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Spectrum, spectrum_at, spectrum_over, squared_differences
+from l2calib.correlation import Spectrum, correlation, spectrum_at, spectrum_over, squared_differences
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.quadrature import kronecker
@@ -32,6 +32,7 @@ class SmootherTables(NamedTuple):
     inverse_trace: Array  # tr Phi^-1, (P, K)
     among: Array  # squared differences of the design, (n, n, k)
     across: Array  # of nodes to design, (Q, n, k)
+    functionals: Array  # from values at the nodes to coordinates in the model's span, (Q, m)
 
 
 class Smooth(NamedTuple):
@@ -52,9 +53,14 @@ class Smooth(NamedTuple):
         """The eigenvalues 1 / (kappa + lambda) of Phi^-1."""
         return 1 / (self.kappa + self.spectrum.eigenvalues)
 
-    def at_nodes(self) -> Array:
-        """mu-hat at the quadrature nodes (Q,)."""
+    def in_span(self) -> Array:
+        """mu-hat at the quadrature nodes, in the coordinates of the model's span there (m,)."""
         return (self.inverse_diagonal * self.rotated) @ self.spectrum.cross
+
+    def at(self, points: np.ndarray, design: np.ndarray) -> Array:
+        """mu-hat at points (N, k) of the unit cube, for the design that it was fitted on."""
+        coefficients = self.spectrum.vectors @ (self.inverse_diagonal * self.rotated)
+        return correlation(jnp.asarray(squared_differences(points, design)), self.psi) @ coefficients
 
     def at_design(self) -> Array:
         """mu-hat at the design points: R(rho) y."""
@@ -65,9 +71,9 @@ class Smooth(NamedTuple):
         """y minus mu-hat at the design points, kappa Phi^-1 y: exact also where mu-hat all but interpolates."""
         return self.spectrum.vectors @ (self.kappa * self.inverse_diagonal * self.rotated)
 
-    def node_map(self) -> Array:
-        """The matrix (Q, n) that takes y to mu-hat at the nodes, for this rho."""
-        return self.spectrum.cross.T @ (self.inverse_diagonal[:, None] * self.spectrum.vectors.T)
+    def span_map(self) -> Array:
+        """The matrix (n, m) that takes y to mu-hat in the coordinates of the model's span, for this rho."""
+        return self.spectrum.vectors @ (self.inverse_diagonal[:, None] * self.spectrum.cross)
 
     def sigma2(self) -> Array:
         """sigma2-hat: residual sum of squares over tr (I - R)^2."""
@@ -96,6 +102,11 @@ class GCV:
     def prepare(self, experiment: Experiment) -> SmootherTables:
         """Factorise C_XX over the grid of psi and tabulate the criterion's parts."""
         return _tables(self, experiment)
+
+    def working_set(self, experiment: Experiment) -> int:
+        """About how many numbers the fit of one dataset needs at once."""
+        n, points = experiment.observations, len(self.psi_grid(experiment.x.shape[1]))
+        return 2 * points * (n + self.kappa_points) + n * (n + experiment.node_span.dimension)
 
     def psi_grid(self, inputs: int) -> np.ndarray:
         """The values of psi (P, k) that are searched."""
@@ -157,7 +168,10 @@ class GCV:
             left, right = profile[jnp.maximum(best - stride, 0)], profile[jnp.minimum(best + stride, profile.size - 1)]
             shift.append(jnp.where(interior, _vertex(left, profile[best], right), 0.0))
         moved = spectrum_at(
-            jnp.exp(tables.spectrum.log_psi[best] + cell * jnp.stack(shift)), tables.among, tables.across
+            jnp.exp(tables.spectrum.log_psi[best] + cell * jnp.stack(shift)),
+            tables.among,
+            tables.across,
+            tables.functionals,
         )
         return self._polish(tables, moved, moved.vectors.T @ y, log_kappa)
 
@@ -174,7 +188,8 @@ class GCV:
 @functools.lru_cache(maxsize=4)
 def _tables(smoother: GCV, experiment: Experiment) -> SmootherTables:
     x, nodes = experiment.x_unit, experiment.quadrature.nodes
-    spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes)
+    functionals = experiment.node_span.functionals
+    spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes, functionals)
     low, high = np.log(smoother.kappa_bounds)
     log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
@@ -185,6 +200,7 @@ def _tables(smoother: GCV, experiment: Experiment) -> SmootherTables:
         jnp.asarray(inverse.sum(axis=1)),
         jnp.asarray(squared_differences(x, x)),
         jnp.asarray(squared_differences(nodes, x)),
+        jnp.asarray(functionals),
     )
 
 

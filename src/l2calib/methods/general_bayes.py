@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,12 +37,11 @@ class GeneralBayes:
 
     def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
         smooth = self.smoother.fit(shared.tables, y)
-        values = self.loss.values(smooth, y)
+        values = self.loss.values(experiment, smooth, y)
         minima = loss_minima(self.loss, experiment, shared.candidates, values)
-        fitted = Fitted(smooth, values, minima)
-        gamma, status = self.scaling.gamma(
-            self.loss, experiment, self.smoother, shared.tables, shared.candidates, fitted, key
-        )
+        refit = functools.partial(self.smoother.fit, shared.tables)
+        fitted = Fitted(smooth, values, minima, shared.candidates, refit)
+        gamma, status = self.scaling.gamma(self.loss, experiment, fitted, key)
         return Fit(
             theta_hat=minima.theta,
             starts=minima.thetas,
@@ -54,8 +54,8 @@ class GeneralBayes:
         )
 
     def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        n, nodes = experiment.observations, len(experiment.weights)
-        return evaluations * max(n, nodes) + self.scaling.working_set(nodes) + n * nodes
+        looking = 4 * evaluations * self.loss.span(experiment).dimension
+        return looking + self.scaling.working_set(experiment) + self.smoother.working_set(experiment)
 
     def first_level(self, parameters: int) -> int:
         """One mode is the rule; a posterior with more moves up by itself."""

@@ -18,7 +18,7 @@ from l2calib.correlation import Downdate, downdate, squared_differences
 from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
-from l2calib.losses import L2, OLS, loss_candidates, loss_minima
+from l2calib.losses import L2, loss_candidates, loss_minima
 from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates, Minima, scan_maxima
 from l2calib.smoother import GCV, SmootherTables
@@ -30,23 +30,20 @@ _KEPT_MAXIMA = 2
 _KEPT_PSI = {1: 10, 2: 30}
 _KEPT_PSI_BEYOND = 48
 _KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far with theta
+_LARGEST_GRAM = 1  # entries of a Gram matrix, per observation
 _CAPTURED = 0.9995
 _TEMPER = 0.6
-_BASIS_TOLERANCE = 1e-12
 
 
 class _Shared(NamedTuple):
     tables: SmootherTables
     candidates: Candidates
-    slope_basis: Array  # (Q, l) orthonormal, spans the model's slopes at the nodes over the whole prior
-    cross: Array  # U' C_XD towards the weighted basis, (P, n, l)
-    big_h: Array  # C_DD in the weighted basis, (P, l, l)
+    big_h: Array  # C_DD in the model's span at the nodes, (P, l, l)
     log_kappa: Array  # (K,)
     inverse: Array  # 1 / (kappa + lambda), (P, n, K)
     log_determinant: Array  # of kappa I + C, (P, K)
     log_prior: Array  # of (log psi, log kappa), (P, K)
-    basis: Array  # (n, m) orthonormal, spans the model at the design over the whole prior
-    rotated_basis: Array  # U' basis, (P, n, m)
+    rotated_basis: Array  # U' times the basis of the model's span at the design, (P, n, m)
 
 
 class _Gram(NamedTuple):
@@ -77,14 +74,12 @@ class _Window(NamedTuple):
 
     eigenvalues: Array  # (w, n)
     log_psi: Array  # (w, k)
-    slope_basis: Array  # (Q, l)
     cross: Array  # (w, n, l)
     big_h: Array  # (w, l, l)
     kappa: Array  # (w, v)
     log_weight: Array  # log prior and cell, (w, v)
     frozen: Downdate | _Gram | None  # at theta-hat
     rotated_y: Array  # U' y, (w, n)
-    basis: Array  # (n, m)
     rotated_basis: Array  # (w, n, m)
 
 
@@ -119,36 +114,29 @@ class KennedyOHagan:
         log_psi = tables.spectrum.log_psi
         of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
         of_kappa = self.kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-        basis = _basis(np.asarray(loss_candidates(OLS(), experiment).eta))
-        candidates = loss_candidates(L2(), experiment)
-        slopes = np.asarray(jax.jit(jax.vmap(jax.jacfwd(experiment.eta_nodes)))(candidates.thetas))
-        slopes = np.moveaxis(slopes, 2, 1).reshape(-1, len(nodes))
-        slope_basis = _basis(slopes[np.isfinite(slopes).all(axis=1)])
-        weighted = np.asarray(experiment.weights)[:, None] * slope_basis
+        basis = experiment.design_span.basis
+        functionals = experiment.node_span.functionals
         return _Shared(
             tables,
-            candidates,
-            jnp.asarray(slope_basis),
-            tables.spectrum.cross @ weighted,
-            jnp.asarray(_node_correlations(nodes, np.exp(np.asarray(log_psi)), weighted)),
+            loss_candidates(L2(), experiment),
+            jnp.asarray(_node_correlations(nodes, np.exp(np.asarray(log_psi)), functionals)),
             jnp.asarray(log_kappa),
             jnp.asarray(inverse),
             jnp.asarray(-np.log(inverse).sum(axis=1)),
             of_psi[:, None] + of_kappa,
-            jnp.asarray(basis),
             jnp.asarray(np.einsum("pij,im->pjm", np.asarray(tables.spectrum.vectors), basis, optimize=True)),
         )
 
     def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
         smooth = self.smoother.fit(shared.tables, y)
-        minima = loss_minima(L2(), experiment, shared.candidates, smooth.at_nodes())
+        minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         window = self._window(experiment, shared, y, minima.theta)
         log_terms, quadratic = self._terms(experiment, window, minima.theta)
         share = jax.nn.softmax(log_terms.ravel()).reshape(log_terms.shape)
         sigma2 = jnp.sum(share * window.kappa * quadratic) / (experiment.observations - 2)
         return Fit(
             theta_hat=minima.theta,
-            starts=self._starts(experiment, shared, smooth.at_nodes(), minima),
+            starts=self._starts(experiment, shared, smooth.in_span(), minima),
             status=minima.status | smooth.status,
             gamma=None,
             sigma2=sigma2,
@@ -169,7 +157,7 @@ class KennedyOHagan:
         """Every stationary point of the L2 distance is a mode: a bias orthogonal to the slopes fits them all."""
         if experiment.parameters > 1:
             return minima.thetas[:2]
-        maxima = scan_maxima(shared.candidates, experiment.weights, mu, _KEPT_MAXIMA)
+        maxima = scan_maxima(shared.candidates, mu, _KEPT_MAXIMA)
         return jnp.concatenate([minima.thetas, maxima])
 
     def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
@@ -178,10 +166,10 @@ class KennedyOHagan:
 
     def _terms(self, experiment: Experiment, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
-        modelled = experiment.eta_design(theta) @ window.basis
+        modelled = experiment.design_span.coordinates(theta)
         matrices = window.frozen
         if matrices is None:
-            slopes = _slopes(experiment, window.slope_basis, theta)
+            slopes = _slopes(experiment, theta)
             matrices = _downdates(window.eigenvalues, window.cross, window.big_h, window.kappa, slopes)
         if isinstance(matrices, _Gram):
             quadratic = matrices.quadratic(modelled)
@@ -192,7 +180,7 @@ class KennedyOHagan:
         return window.log_weight - matrices.log_determinant / 2 - n / 2 * jnp.log(quadratic), quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
-        slopes = _slopes(experiment, shared.slope_basis, theta)
+        slopes = _slopes(experiment, theta)
         rotated_y = jnp.einsum("pij,i->pj", shared.tables.spectrum.vectors, y)
         table = self._table(experiment, shared, rotated_y, theta, slopes)
         inputs = shared.tables.among.shape[-1]
@@ -204,13 +192,12 @@ class KennedyOHagan:
         columns, kappa_cells = jax.vmap(lambda row: _carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
         eigenvalues, cross, big_h = (
             shared.tables.spectrum.eigenvalues[chosen],
-            shared.cross[chosen],
+            shared.tables.spectrum.cross[chosen],
             shared.big_h[chosen],
         )
         window = _Window(
             eigenvalues=eigenvalues,
             log_psi=shared.tables.spectrum.log_psi[chosen],
-            slope_basis=shared.slope_basis,
             cross=cross,
             big_h=big_h,
             kappa=jnp.exp(shared.log_kappa[columns]),
@@ -218,7 +205,6 @@ class KennedyOHagan:
             + jnp.log(cells[:, None] * kappa_cells),
             frozen=None,
             rotated_y=rotated_y[chosen],
-            basis=shared.basis,
             rotated_basis=shared.rotated_basis[chosen],
         )
         if self.orthogonal == "parameter":
@@ -228,9 +214,9 @@ class KennedyOHagan:
         else:
             frozen = _downdates(eigenvalues, cross, big_h, window.kappa, slopes)
         window = window._replace(frozen=frozen)
-        if (shared.basis.shape[1] + 1) ** 2 > experiment.observations:
+        if (experiment.design_span.dimension + 1) ** 2 > _LARGEST_GRAM * experiment.observations:
             return window
-        centre = experiment.eta_design(theta) @ shared.basis
+        centre = experiment.design_span.coordinates(theta)
         residual = window.rotated_y - window.rotated_basis @ centre
         return window._replace(frozen=_Gram.of(frozen, residual, window.rotated_basis, centre))
 
@@ -240,8 +226,8 @@ class KennedyOHagan:
         The slopes are projected out one by one, as if they were orthogonal.
         """
         n = experiment.observations
-        rotated = rotated_y - shared.rotated_basis @ (experiment.eta_design(theta) @ shared.basis)
-        b = shared.cross @ slopes
+        rotated = rotated_y - shared.rotated_basis @ experiment.design_span.coordinates(theta)
+        b = shared.tables.spectrum.cross @ slopes
         log_determinant = shared.log_determinant
         if self.orthogonal == "none":
             quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
@@ -261,26 +247,15 @@ class KennedyOHagan:
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
 
 
-def _basis(functions: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (n, m) of functions (T, n), such as the model at the design over many thetas.
-
-    A smooth model needs few functions, and then what has size n is replaced by what has size m.
-    """
-    _, size, directions = np.linalg.svd(functions, full_matrices=False)
-    rank = int(np.sum(size > _BASIS_TOLERANCE * size[0]))
-    n = functions.shape[1]
-    return np.eye(n) if 2 * rank > n else np.ascontiguousarray(directions[:rank].T)
-
-
-def _node_correlations(nodes: np.ndarray, psi: np.ndarray, weighted: np.ndarray) -> np.ndarray:
-    """C_DD in the weighted basis, for every row of psi (P, k): (P, l, l)."""
+def _node_correlations(nodes: np.ndarray, psi: np.ndarray, functionals: np.ndarray) -> np.ndarray:
+    """F' C_DD F of functionals F (Q, l), for every row of psi (P, k): (P, l, l)."""
     differences = squared_differences(nodes, nodes)
-    return np.stack([weighted.T @ np.exp(-differences @ row) @ weighted for row in psi])
+    return np.stack([functionals.T @ np.exp(-differences @ row) @ functionals for row in psi])
 
 
-def _slopes(experiment: Experiment, basis: Array, theta: Array) -> Array:
-    """The model's Jacobian at the nodes, in the basis (l, p)."""
-    return jnp.asarray(basis.T @ jax.jacfwd(experiment.eta_nodes)(theta))
+def _slopes(experiment: Experiment, theta: Array) -> Array:
+    """The model's Jacobian at the nodes, in the coordinates of its span (l, p)."""
+    return jnp.asarray(jax.jacfwd(experiment.node_span.coordinates)(theta))
 
 
 def _downdates(eigenvalues: Array, cross: Array, big_h: Array, kappa: Array, slopes: Array) -> Downdate:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from l2calib.arrays import Array, jnp
 from l2calib.experiment import Experiment
-from l2calib.losses import OLS, loss_candidates
+from l2calib.losses import OLS, loss_candidates, loss_minima, loss_value
 from l2calib.methods.method import Fit
-from l2calib.minimise import Candidates, global_minima, squared_loss
+from l2calib.minimise import Candidates
 
-_KEPT_MINIMA = 3
+
+class _Responses(NamedTuple):
+    """y in the span of the model, and the sum of squares that no theta explains."""
+
+    values: Array
+    outside: Array
 
 
 @dataclass(frozen=True)
@@ -26,20 +32,22 @@ class NonlinearRegression:
 
     def fit(self, experiment: Experiment, shared: Candidates, y: Array, key: Array) -> Fit:
         n, p = experiment.observations, experiment.parameters
-        minima = global_minima(shared, experiment.eta_design, jnp.ones(n), y, experiment.prior, _KEPT_MINIMA)
+        span = experiment.design_span
+        responses = _Responses(span.project(y), span.outside(y))
+        minima = loss_minima(OLS(), experiment, shared, responses.values)
         return Fit(
             theta_hat=minima.theta,
             starts=minima.thetas,
             status=minima.status,
             gamma=None,
-            sigma2=minima.losses[0] / (n - p),
+            sigma2=(minima.losses[0] + responses.outside) / (n - p),
             psi=None,
             kappa=None,
-            detail=y,
+            detail=responses,
         )
 
     def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        return evaluations * experiment.observations
+        return 4 * evaluations * experiment.design_span.dimension + len(experiment.x)
 
     def first_level(self, parameters: int) -> int:
         """One mode is the rule; a posterior with more moves up by itself."""
@@ -47,5 +55,5 @@ class NonlinearRegression:
 
     def log_density(self, experiment: Experiment, shared: Candidates, fit: Fit, theta: Array) -> Array:
         n = experiment.observations
-        residual_square = squared_loss(experiment.eta_design, jnp.ones(n), fit.detail, theta)
+        residual_square = loss_value(OLS(), experiment, fit.detail.values, theta) + fit.detail.outside
         return -n / 2 * jnp.log(residual_square) + experiment.prior.log_density(theta)

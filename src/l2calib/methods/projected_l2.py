@@ -14,7 +14,7 @@ from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
 from l2calib.smoother import GCV, SmootherTables
 
-_JITTER = 1e-9
+_JITTER = 1e-12
 
 
 class _Shared(NamedTuple):
@@ -24,10 +24,10 @@ class _Shared(NamedTuple):
 
 
 class _Process(NamedTuple):
-    """The posterior of mu at the nodes."""
+    """The posterior of mu in the coordinates of the model's span: the rest of mu moves no minimum."""
 
-    mean: Array  # (Q,)
-    root: Array  # (Q, Q) Cholesky factor of the covariance
+    mean: Array  # (m,)
+    root: Array  # (m, m) Cholesky factor of the covariance
     minima: Minima  # of the L2 distance to the mean
 
 
@@ -60,14 +60,15 @@ class ProjectedL2:
 
     def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
         smooth = self.smoother.fit(shared.tables, y)
-        minima = loss_minima(L2(), experiment, shared.candidates, smooth.at_nodes())
+        minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         if self.process_variance == "smoother":
             variance = smooth.sigma2() / smooth.kappa
         else:
             variance = jnp.mean(smooth.inverse_diagonal * smooth.rotated**2)
         explained = jnp.sqrt(smooth.inverse_diagonal)[:, None] * smooth.spectrum.cross
-        covariance = correlation(shared.node_differences, smooth.psi) - explained.T @ explained
-        root = jnp.linalg.cholesky(covariance + _JITTER * jnp.eye(covariance.shape[0]))
+        functionals = shared.tables.functionals
+        before = functionals.T @ correlation(shared.node_differences, smooth.psi) @ functionals
+        root = jnp.linalg.cholesky(before - explained.T @ explained + _JITTER * jnp.eye(before.shape[0]))
         return Fit(
             theta_hat=minima.theta,
             starts=minima.thetas,
@@ -76,21 +77,22 @@ class ProjectedL2:
             sigma2=smooth.sigma2(),
             psi=smooth.psi,
             kappa=smooth.kappa,
-            detail=_Process(smooth.at_nodes(), jnp.sqrt(variance) * root, minima),
+            detail=_Process(smooth.in_span(), jnp.sqrt(variance) * root, minima),
         )
 
     def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        n, nodes = experiment.observations, len(experiment.weights)
-        return self.draws * (4 * nodes + 1024) + n * nodes
+        nodes = len(experiment.nodes)
+        drawing = self.draws * (4 * experiment.node_span.dimension + 512)
+        return drawing + nodes**2 + self.smoother.working_set(experiment)
 
     def draw(self, experiment: Experiment, shared: _Shared, fit: Fit, key: Array, number: int) -> Array:
         """`number` draws of theta (number, p)."""
         normal = jax.random.normal(key, (number, fit.detail.mean.size))
         drawn = fit.detail.mean + normal @ fit.detail.root.T
-        eta, weights, prior = experiment.eta_nodes, experiment.weights, experiment.prior
-        short = shortlist(shared.candidates, eta, weights, fit.detail.mean, fit.detail.minima)
+        model = experiment.node_span.coordinates
+        short = shortlist(shared.candidates, model, fit.detail.mean, fit.detail.minima)
 
         def project(mu: Array) -> Array:
-            return nearest_minimum(short, eta, weights, mu, prior).theta
+            return nearest_minimum(short, model, mu, experiment.prior).theta
 
         return jax.vmap(project)(drawn)

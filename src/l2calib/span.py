@@ -1,0 +1,120 @@
+"""The span of a model: what it can be at fixed points, over the whole prior, in few coordinates.
+
+A smooth model moves in few directions as theta runs over the prior, and its values at a few of the points then
+determine all the others. Losses only need distances between functions, so a loss at theta costs a handful of model
+values instead of hundreds. The points are chosen by a pivoted factorisation of snapshots of the model, and the result
+is checked on thetas that it has not seen; a model that cannot be written like this keeps all of its points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, special
+
+from l2calib.arrays import Array, jax, jnp
+from l2calib.model import Model
+from l2calib.prior import Prior
+from l2calib.quadrature import kronecker
+
+_SNAPSHOTS = 512
+_RANK_TOLERANCE = 1e-13
+_CHECK_TOLERANCE = 1e-11
+_REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Functions on M points as m coordinates: sum_i w_i f_i g_i is the scalar product of the coordinates.
+
+    What lies outside the span has no coordinates; no theta can change it.
+    """
+
+    model: Model
+    weights: np.ndarray  # (M,)
+    picked: np.ndarray  # the points (m, k) where the model is evaluated
+    encoder: np.ndarray | None  # (m, m) from model values to coordinates; None for a diagonal one
+    basis: np.ndarray  # (M, m), orthonormal under the weights
+
+    @property
+    def dimension(self) -> int:
+        """m."""
+        return int(self.basis.shape[1])
+
+    @property
+    def functionals(self) -> np.ndarray:
+        """(M, m): the weighted basis, which takes values to coordinates."""
+        return np.asarray(self.weights[:, None] * self.basis)
+
+    def coordinates(self, theta: Array) -> Array:
+        """Of the model at theta (m,)."""
+        values = self.model(jnp.asarray(self.picked), theta)
+        if self.encoder is None:
+            return jnp.asarray(values * np.sqrt(self.weights))
+        return jnp.asarray(self.encoder) @ values
+
+    def project(self, values: Array) -> Array:
+        """The coordinates (..., m) of functions given by their values (..., M)."""
+        return values @ jnp.asarray(self.functionals)
+
+    def outside(self, values: Array) -> Array:
+        """The weighted sum of squares of what a function has outside the span."""
+        rest = values - jnp.asarray(self.basis) @ self.project(values)
+        return jnp.sum(self.weights * rest**2)
+
+
+def span_of(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray) -> Span:
+    """The span of the model at points (M, k) in physical units, under positive weights (M,)."""
+    snapshots, unseen = _snapshots(model, prior, points, weights)
+    reduced = _interpolation(snapshots)
+    if reduced is None or not _holds(reduced, unseen):
+        return Span(model, weights, points, None, np.diag(1 / np.sqrt(weights)))
+    orthonormal, triangular = np.linalg.qr(reduced.matrix)
+    roots = np.sqrt(weights)
+    return Span(
+        model, weights, points[reduced.picked], triangular * roots[reduced.picked], orthonormal / roots[:, None]
+    )
+
+
+class _Interpolation(NamedTuple):
+    """A row of snapshots is `matrix` times its own entries at `picked`."""
+
+    picked: np.ndarray  # (m,)
+    matrix: np.ndarray  # (M, m)
+
+
+def _snapshots(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The model at many thetas, each scaled to length one, in two halves: one to learn from, one to check with.
+
+    Half of either is spread as the prior is, half reaches evenly into its tails.
+    """
+    unit = kronecker(2 * _SNAPSHOTS, prior.dimension)
+    line = np.where(np.arange(len(unit))[:, None] % 4 < 2, special.ndtri(unit), _REACH * (2 * unit - 1))
+    thetas = prior.from_line(jnp.asarray(line))
+    values = np.asarray(jax.jit(jax.vmap(model, (None, 0)))(jnp.asarray(points), thetas)) * np.sqrt(weights)
+    with np.errstate(invalid="ignore", over="ignore"):
+        length = np.linalg.norm(values, axis=1)
+    usable = np.isfinite(length) & (length > 0)
+    scaled = np.where(usable[:, None], values, 0.0) / np.where(usable, length, 1.0)[:, None]
+    return scaled[::2], scaled[1::2]
+
+
+def _interpolation(snapshots: np.ndarray) -> _Interpolation | None:
+    """The interpolative decomposition of the snapshots' columns; None where it would not save half of them."""
+    triangular, order = linalg.qr(snapshots, mode="r", pivoting=True)
+    size = np.abs(np.diag(triangular))
+    rank = int(np.sum(size > _RANK_TOLERANCE * size[0])) if size[0] > 0 else 0
+    points = snapshots.shape[1]
+    if not 0 < 2 * rank <= points:
+        return None
+    matrix = np.empty((points, rank))
+    matrix[order[:rank]] = np.eye(rank)
+    matrix[order[rank:]] = linalg.solve_triangular(triangular[:rank, :rank], triangular[:rank, rank:]).T
+    return _Interpolation(order[:rank], matrix)
+
+
+def _holds(reduced: _Interpolation, unseen: np.ndarray) -> bool:
+    missed = unseen - unseen[:, reduced.picked] @ reduced.matrix.T
+    return bool(np.linalg.norm(missed, axis=1).max() <= _CHECK_TOLERANCE)
