@@ -1,7 +1,8 @@
 """The squared exponential correlation c, its spectrum over psi, and c_P as a low-rank downdate (paper, Section 2.3.2).
 
 One design serves every dataset: C_XX(psi) = U diag(lambda) U' is factorised once for each psi of a grid, and
-every Phi(psi, kappa) = kappa I + C_XX(psi) is diagonal in U.
+every Phi(psi, kappa) = kappa I + C_XX(psi) is diagonal in U. Most eigenvalues of a smooth process are zero to rounding;
+of their eigenvectors only those are kept that something looks at.
 """
 
 from __future__ import annotations
@@ -14,15 +15,21 @@ from l2calib.arrays import Array, jnp
 from l2calib.small_matrices import cholesky, lower_solve
 
 _RELATIVE_FLOOR = 1e-12
+_ZERO_EIGENVALUE = 1e-15  # relative to the largest: what rounding leaves of a zero
 
 
 class Spectrum(NamedTuple):
     """C_XX(psi) = U diag(lambda) U' for P values of psi, and U' C_XD(psi) F for functionals F at the nodes."""
 
     log_psi: Array  # (P, k)
-    eigenvalues: Array  # (P, n)
-    vectors: Array  # (P, n, n), eigenvectors in columns
-    cross: Array  # U' C_XD F, (P, n, m)
+    eigenvalues: Array  # (P, s)
+    vectors: Array  # (P, n, s), eigenvectors in columns; the n - s that are left out have eigenvalue and cross zero
+    cross: Array  # U' C_XD F, (P, s, m)
+
+    @property
+    def left_out(self) -> int:
+        """n - s."""
+        return int(self.vectors.shape[-2] - self.vectors.shape[-1])
 
     def at(self, index: Array) -> Spectrum:
         """The spectrum at one psi (or at several, for an array of indices)."""
@@ -49,6 +56,39 @@ def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals
         vectors.append(u)
         cross.append(u.T @ (np.exp(-across @ row).T @ functionals))
     return Spectrum(*(jnp.asarray(np.array(part)) for part in (np.log(psi), values, vectors, cross)))
+
+
+def compressed(spectrum: Spectrum, seen: np.ndarray) -> tuple[Spectrum, np.ndarray]:
+    """The spectra without the eigenvectors of zero eigenvalues that neither the cross nor `seen` (n, l) have a part in.
+
+    Also returns how many vectors each psi needs; shorter spectra are filled up with zero vectors.
+    """
+    _, eigenvalues, vectors, cross = (np.asarray(field) for field in spectrum)
+    parts = [_compressed(*part, seen) for part in zip(eigenvalues, vectors, cross, strict=True)]
+    sizes = np.array([part[0].size for part in parts])
+    values, columns, rows = (
+        np.zeros((len(parts), *shape))
+        for shape in ((sizes.max(),), (vectors.shape[1], sizes.max()), (sizes.max(), cross.shape[2]))
+    )
+    for i, (own_values, own_columns, own_rows) in enumerate(parts):
+        values[i, : sizes[i]], columns[i, :, : sizes[i]], rows[i, : sizes[i]] = own_values, own_columns, own_rows
+    return Spectrum(spectrum.log_psi, jnp.asarray(values), jnp.asarray(columns), jnp.asarray(rows)), sizes
+
+
+def _compressed(
+    eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray, seen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One psi: eigenvalues (s,), vectors (n, s), cross (s, m)."""
+    zero = eigenvalues <= _ZERO_EIGENVALUE * eigenvalues.max()
+    watched = np.hstack([cross[zero], vectors[:, zero].T @ seen])
+    if zero.sum() <= watched.shape[1]:
+        return eigenvalues, vectors, cross
+    turned, _ = np.linalg.qr(watched)
+    return (
+        np.concatenate([eigenvalues[~zero], np.zeros(turned.shape[1])]),
+        np.hstack([vectors[:, ~zero], vectors[:, zero] @ turned]),
+        np.vstack([cross[~zero], turned.T @ cross[zero]]),
+    )
 
 
 def spectrum_at(psi: Array, among: Array, across: Array, functionals: Array) -> Spectrum:

@@ -20,6 +20,7 @@ from l2calib.smoother import Smooth
 class Fitted(NamedTuple):
     """What is known of one dataset when gamma is chosen, and how the smoother would be fitted to another."""
 
+    y: Array
     smooth: Smooth
     values: Array
     minima: Minima
@@ -84,7 +85,7 @@ class Bootstrap:
     def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
         n = experiment.observations
         chosen = _uniform_integers(key, (self.resamples, n), n)
-        resamples = fitted.smooth.at_design() + fitted.smooth.residuals()[chosen]
+        resamples = fitted.smooth.at_design() + fitted.smooth.residuals(fitted.y)[chosen]
         if self.refit_smoother:
             values = jax.lax.map(lambda y: loss.values(experiment, fitted.refit(y), y), resamples, batch_size=64)
         else:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Spectrum, correlation, spectrum_at, spectrum_over, squared_differences
+from l2calib.correlation import Spectrum, compressed, correlation, spectrum_at, spectrum_over, squared_differences
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.quadrature import kronecker
@@ -21,15 +21,25 @@ from l2calib.quadrature import kronecker
 _GRID_PER_INPUT = {1: 81, 2: 20, 3: 7}
 _SCATTERED_PSI = 400
 _NEWTON_STEPS = 8
+_GROUPS = 6
+_WORTH_GROUPING = 0.8
+
+
+class _Group(NamedTuple):
+    """Neighbours on the grid of psi that need about as many eigenvectors."""
+
+    vectors: Array  # (n, G s): side by side, so that one matrix product rotates y for all of them
+    inverse_square: Array  # 1 / (kappa + lambda)^2, (G, s, K)
 
 
 class SmootherTables(NamedTuple):
     """What every dataset of one design shares."""
 
     spectrum: Spectrum
+    groups: tuple[_Group, ...]  # the same psi in the same order, without what fills shorter spectra up
+    complete: Array  # whether a psi has all n eigenvectors, (P,)
     log_kappa: Array  # (K,)
-    inverse_square: Array  # 1 / (kappa + lambda)^2, (P, n, K)
-    inverse_trace: Array  # tr Phi^-1, (P, K)
+    trace_square: Array  # (tr Phi^-1)^2, (P, K)
     among: Array  # squared differences of the design, (n, n, k)
     across: Array  # of nodes to design, (Q, n, k)
     functionals: Array  # from values at the nodes to coordinates in the model's span, (Q, m)
@@ -40,7 +50,8 @@ class Smooth(NamedTuple):
 
     spectrum: Spectrum
     kappa: Array
-    rotated: Array  # U' y, (n,)
+    rotated: Array  # U' y, (s,)
+    rest: Array  # the sum of squares of y along the eigenvectors that are left out
     criterion: Array  # log of the cross-validation score
     status: Array
 
@@ -59,17 +70,21 @@ class Smooth(NamedTuple):
 
     def at(self, points: np.ndarray, design: np.ndarray) -> Array:
         """mu-hat at points (N, k) of the unit cube, for the design that it was fitted on."""
-        coefficients = self.spectrum.vectors @ (self.inverse_diagonal * self.rotated)
-        return correlation(jnp.asarray(squared_differences(points, design)), self.psi) @ coefficients
+        shrunk = self.inverse_diagonal * self.rotated
+        return correlation(jnp.asarray(squared_differences(points, design)), self.psi) @ (
+            self.spectrum.vectors @ shrunk
+        )
 
     def at_design(self) -> Array:
         """mu-hat at the design points: R(rho) y."""
         shrunk = self.spectrum.eigenvalues * self.inverse_diagonal * self.rotated
         return self.spectrum.vectors @ shrunk
 
-    def residuals(self) -> Array:
+    def residuals(self, y: Array) -> Array:
         """y minus mu-hat at the design points, kappa Phi^-1 y: exact also where mu-hat all but interpolates."""
-        return self.spectrum.vectors @ (self.kappa * self.inverse_diagonal * self.rotated)
+        vectors = self.spectrum.vectors
+        kept = vectors @ (self.kappa * self.inverse_diagonal * self.rotated)
+        return kept + jnp.where(self.rest > 0, y - vectors @ self.rotated, 0.0)
 
     def span_map(self) -> Array:
         """The matrix (n, m) that takes y to mu-hat in the coordinates of the model's span, for this rho."""
@@ -78,7 +93,12 @@ class Smooth(NamedTuple):
     def sigma2(self) -> Array:
         """sigma2-hat: residual sum of squares over tr (I - R)^2."""
         kept = self.kappa * self.inverse_diagonal
-        return jnp.sum((kept * self.rotated) ** 2) / jnp.sum(kept**2)
+        return (jnp.sum((kept * self.rotated) ** 2) + self.rest) / (jnp.sum(kept**2) + self.spectrum.left_out)
+
+    def process_variance(self) -> Array:
+        """y' Phi^-1 y / n, the maximum likelihood estimate of the process variance given rho."""
+        square = jnp.sum(self.inverse_diagonal * self.rotated**2) + self.rest / self.kappa
+        return square / self.spectrum.vectors.shape[0]
 
 
 @dataclass(frozen=True)
@@ -99,9 +119,13 @@ class GCV:
             if not 0 < low < high < np.inf:
                 raise MethodError(f"the bounds of {name} must satisfy 0 < low < high: received ({low}, {high}).")
 
-    def prepare(self, experiment: Experiment) -> SmootherTables:
-        """Factorise C_XX over the grid of psi and tabulate the criterion's parts."""
-        return _tables(self, experiment)
+    def prepare(self, experiment: Experiment, with_model: bool = False) -> SmootherTables:
+        """Factorise C_XX over the grid of psi and tabulate the criterion's parts.
+
+        The spectra keep every eigenvector in which mu-hat's coordinates have a part; `with_model`, those of the model
+        at the design as well.
+        """
+        return _tables(self, experiment, with_model)
 
     def working_set(self, experiment: Experiment) -> int:
         """About how many numbers the fit of one dataset needs at once."""
@@ -119,32 +143,34 @@ class GCV:
 
     def fit(self, tables: SmootherTables, y: Array) -> Smooth:
         """Choose rho for one y."""
-        rotated = jnp.einsum("pij,i->pj", tables.spectrum.vectors, y)
-        scores = jnp.log(jnp.einsum("pj,pjk->pk", rotated**2, tables.inverse_square)) - 2 * jnp.log(
-            tables.inverse_trace
+        rotated = [_rotated(group, y) for group in tables.groups]
+        rest = left_out_square(tables, rotated, y)
+        numerator = jnp.concatenate(
+            [jnp.einsum("ps,psk->pk", u**2, g.inverse_square) for u, g in zip(rotated, tables.groups, strict=True)]
         )
-        offset, profile = _parabola_over_kappa(scores)
+        numerator += rest[:, None] * jnp.exp(-2 * tables.log_kappa)
+        offset, profile = _parabola_over_kappa(numerator / tables.trace_square)
         best = jnp.argmin(profile)
         step = tables.log_kappa[1] - tables.log_kappa[0]
-        chosen = self._polish(
-            tables, tables.spectrum.at(best), rotated[best], tables.log_kappa[0] + step * offset[best]
-        )
-        inputs = tables.among.shape[-1]
-        if inputs in _GRID_PER_INPUT and inputs > 1:
+        start = tables.log_kappa[0] + step * offset[best]
+        chosen = self._polish(tables, tables.spectrum.at(best), _pick(tables, rotated, best), rest[best], start)
+        if _moves_off_grid(tables.among.shape[-1]):
             moved = self._off_grid(tables, profile, best, y, jnp.log(chosen.kappa))
             better = moved.criterion < chosen.criterion
             chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
         return chosen._replace(status=self._status(chosen))
 
-    def _polish(self, tables: SmootherTables, spectrum: Spectrum, rotated: Array, start: Array) -> Smooth:
+    def _polish(self, tables: SmootherTables, spectrum: Spectrum, rotated: Array, rest: Array, start: Array) -> Smooth:
         """Newton's method for log kappa at one psi, kept within one cell of its start and within the bounds."""
         low, high = np.log(self.kappa_bounds)
         cell = tables.log_kappa[1] - tables.log_kappa[0]
         squared, eigenvalues = rotated**2, spectrum.eigenvalues
 
         def score(log_kappa: Array) -> Array:
-            inverse = 1 / (jnp.exp(log_kappa) + eigenvalues)
-            return jnp.log(jnp.sum(squared * inverse**2)) - 2 * jnp.log(jnp.sum(inverse))
+            kappa = jnp.exp(log_kappa)
+            inverse = 1 / (kappa + eigenvalues)
+            trace = jnp.sum(inverse) + spectrum.left_out / kappa
+            return jnp.log(jnp.sum(squared * inverse**2) + rest / kappa**2) - 2 * jnp.log(trace)
 
         def newton(_: int, log_kappa: Array) -> Array:
             slope, bend = jax.grad(score)(log_kappa), jax.grad(jax.grad(score))(log_kappa)
@@ -153,7 +179,7 @@ class GCV:
             return jnp.clip(moved, jnp.maximum(low, start - cell), jnp.minimum(high, start + cell))
 
         log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
-        return Smooth(spectrum, jnp.exp(log_kappa), rotated, score(log_kappa), jnp.asarray(0))
+        return Smooth(spectrum, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
 
     def _off_grid(self, tables: SmootherTables, profile: Array, best: Array, y: Array, log_kappa: Array) -> Smooth:
         """Move psi to the minimum of the parabola through its neighbours, input by input, and factorise there."""
@@ -173,7 +199,7 @@ class GCV:
             tables.across,
             tables.functionals,
         )
-        return self._polish(tables, moved, moved.vectors.T @ y, log_kappa)
+        return self._polish(tables, moved, moved.vectors.T @ y, jnp.asarray(0.0), log_kappa)
 
     def _status(self, smooth: Smooth) -> Array:
         near, cell = 1e-6, np.log(self.kappa_bounds[1] / self.kappa_bounds[0]) / (self.kappa_points - 1)
@@ -186,22 +212,69 @@ class GCV:
 
 
 @functools.lru_cache(maxsize=4)
-def _tables(smoother: GCV, experiment: Experiment) -> SmootherTables:
+def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> SmootherTables:
     x, nodes = experiment.x_unit, experiment.quadrature.nodes
     functionals = experiment.node_span.functionals
     spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes, functionals)
+    sizes = np.full(len(spectrum.log_psi), len(x))
+    if not _moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
+        seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
+        spectrum, sizes = compressed(spectrum, seen)
     low, high = np.log(smoother.kappa_bounds)
     log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
+    trace = inverse.sum(axis=1) + spectrum.left_out / np.exp(log_kappa)
     return SmootherTables(
         spectrum,
+        _groups(spectrum, sizes, inverse**2),
+        jnp.asarray(sizes == len(x)),
         jnp.asarray(log_kappa),
-        jnp.asarray(inverse**2),
-        jnp.asarray(inverse.sum(axis=1)),
+        jnp.asarray(trace**2),
         jnp.asarray(squared_differences(x, x)),
         jnp.asarray(squared_differences(nodes, x)),
         jnp.asarray(functionals),
     )
+
+
+def _groups(spectrum: Spectrum, sizes: np.ndarray, inverse_square: np.ndarray) -> tuple[_Group, ...]:
+    """Cut the grid of psi into stretches, if most of them then need far fewer eigenvectors than the longest."""
+    stretches = np.array_split(np.arange(sizes.size), _GROUPS)
+    if sum(part.size * sizes[part].max() for part in stretches) > _WORTH_GROUPING * sizes.size * sizes.max():
+        stretches = [np.arange(sizes.size)]
+    vectors = np.asarray(spectrum.vectors)
+    groups = []
+    for part in stretches:
+        s = sizes[part].max()
+        side_by_side = np.moveaxis(vectors[part][:, :, :s], 0, 1).reshape(vectors.shape[1], -1)
+        groups.append(_Group(jnp.asarray(side_by_side), jnp.asarray(inverse_square[part][:, :s])))
+    return tuple(groups)
+
+
+def _rotated(group: _Group, y: Array) -> Array:
+    """U' y for every psi of a group (G, s)."""
+    return (y @ group.vectors).reshape(group.inverse_square.shape[:2])
+
+
+def left_out_square(tables: SmootherTables, rotated: list[Array], y: Array) -> Array:
+    """For every psi, the sum of squares of y along the eigenvectors that are left out (P,)."""
+    explained = jnp.concatenate([jnp.sum(u**2, axis=1) for u in rotated])
+    # Where nothing is left out, the difference is rounding, which a small kappa would magnify.
+    return jnp.where(tables.complete, 0.0, jnp.maximum(jnp.sum(y**2) - explained, 0.0))
+
+
+def _pick(tables: SmootherTables, rotated: list[Array], best: Array) -> Array:
+    """U' y of one psi (s,), filled up with zeros."""
+    size, first, picked = tables.spectrum.eigenvalues.shape[1], 0, jnp.zeros(tables.spectrum.eigenvalues.shape[1])
+    for u in rotated:
+        inside = (best >= first) & (best < first + u.shape[0])
+        own = u[jnp.clip(best - first, 0, u.shape[0] - 1)]
+        picked += jnp.pad(jnp.where(inside, own, 0.0), (0, size - u.shape[1]))
+        first += u.shape[0]
+    return picked
+
+
+def _moves_off_grid(inputs: int) -> bool:
+    return inputs in _GRID_PER_INPUT and inputs > 1
 
 
 def _vertex(left: Array, middle: Array, right: Array) -> Array:
@@ -211,12 +284,12 @@ def _vertex(left: Array, middle: Array, right: Array) -> Array:
 
 
 def _parabola_over_kappa(scores: Array) -> tuple[Array, Array]:
-    """For every psi, the position (in cells) and the value of the smallest score over kappa."""
+    """For every psi, the position (in cells) and the log of the smallest score over kappa."""
     last = scores.shape[1] - 1
     index = jnp.argmin(scores, axis=1)
 
     def pick(column: Array) -> Array:
-        return jnp.take_along_axis(scores, column[:, None], axis=1)[:, 0]
+        return jnp.log(jnp.take_along_axis(scores, column[:, None], axis=1)[:, 0])
 
     left, middle, right = pick(jnp.maximum(index - 1, 0)), pick(index), pick(jnp.minimum(index + 1, last))
     vertex = jnp.where((index > 0) & (index < last), _vertex(left, middle, right), 0.0)

@@ -24,6 +24,7 @@ from l2calib.engines.halving import halving_errors
 from l2calib.engines.line import line_draws, line_points
 from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.errors import MethodError, Status
+from l2calib.minimise import smallest
 from l2calib.posterior import Marginal, Points, Target, lattice_marginal
 
 MAXIMUM_DIMENSION = 4
@@ -181,8 +182,7 @@ class Integrate:
         z, neighbours = _scan_lattice(target.starts.shape[1])
         log_density = jax.vmap(lambda point: _not_nan(target.log_density(point)))(jnp.asarray(z))
         higher = jnp.max(log_density[neighbours], axis=1) > log_density
-        _, top = jax.lax.top_k(jnp.where(higher, -jnp.inf, log_density), _SUMMITS[z.shape[1]])
-        summits = jnp.asarray(z)[jnp.where(higher[top], jnp.argmax(log_density), top)]
+        summits = jnp.asarray(z)[smallest(jnp.where(higher, jnp.inf, -log_density), _SUMMITS[z.shape[1]])]
         return survey_modes(target.log_density, jnp.concatenate([target.starts, summits]))
 
     def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:

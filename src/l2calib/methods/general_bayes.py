@@ -40,7 +40,7 @@ class GeneralBayes:
         values = self.loss.values(experiment, smooth, y)
         minima = loss_minima(self.loss, experiment, shared.candidates, values)
         refit = functools.partial(self.smoother.fit, shared.tables)
-        fitted = Fitted(smooth, values, minima, shared.candidates, refit)
+        fitted = Fitted(y, smooth, values, minima, shared.candidates, refit)
         gamma, status = self.scaling.gamma(self.loss, experiment, fitted, key)
         return Fit(
             theta_hat=minima.theta,

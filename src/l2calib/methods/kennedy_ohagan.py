@@ -21,7 +21,7 @@ from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
 from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates, Minima, scan_maxima
-from l2calib.smoother import GCV, SmootherTables
+from l2calib.smoother import GCV, SmootherTables, left_out_square
 
 _KAPPA_BOUNDS = (1e-8, 1e4)
 _KAPPA_POINTS = 71
@@ -30,7 +30,7 @@ _KEPT_MAXIMA = 2
 _KEPT_PSI = {1: 10, 2: 30}
 _KEPT_PSI_BEYOND = 48
 _KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far with theta
-_LARGEST_GRAM = 1  # entries of a Gram matrix, per observation
+_LARGEST_GRAM = 4  # entries of a Gram matrix, per observation
 _CAPTURED = 0.9995
 _TEMPER = 0.6
 
@@ -49,24 +49,33 @@ class _Shared(NamedTuple):
 class _Gram(NamedTuple):
     """r' (kappa I + C_P)^-1 r as a quadratic form in the model's coefficients, away from those at theta-hat.
 
-    A model that needs few functions at the design needs nothing of size n at every theta.
+    A model that needs few functions at the design needs nothing of size n at every theta, and the forms of all (psi,
+    kappa) at all thetas are one matrix product: a form is held as its upper triangle, the off-diagonal doubled.
     """
 
     centre: Array  # (m,)
-    form: Array  # (w, v, m + 1, m + 1)
+    form: Array  # (w, v, (m + 1) (m + 2) / 2)
     log_determinant: Array  # (w, v)
 
     @classmethod
     def of(cls, matrices: Downdate, rotated_residual: Array, rotated_basis: Array, centre: Array) -> _Gram:
-        columns = jnp.concatenate([rotated_residual[:, :, None], rotated_basis], axis=2)
-        projected = jnp.einsum("wvpn,wna->wvpa", matrices.projector, columns)
-        form = jnp.einsum("wna,wvn,wnb->wvab", columns, matrices.inverse_diagonal, columns)
-        return cls(centre, form + jnp.einsum("wvpa,wvpb->wvab", projected, projected), matrices.log_determinant)
+        functions = jnp.concatenate([rotated_residual[:, :, None], rotated_basis], axis=2)
+        projected = jnp.einsum("wvpn,wna->wvpa", matrices.projector, functions)
+        form = jnp.einsum("wvn,wnq->wvq", matrices.inverse_diagonal, _packed_squares(functions))
+        form += jnp.sum(_packed_squares(projected), axis=2)
+        return cls(centre, form, matrices.log_determinant)
 
     def quadratic(self, coefficients: Array) -> Array:
         """(w, v) of the residual of a model with these coefficients (m,)."""
         away = jnp.concatenate([jnp.ones(1), self.centre - coefficients])
-        return jnp.asarray(jnp.einsum("wvab,a,b->wv", self.form, away, away))
+        rows, columns = np.triu_indices(away.size)
+        return self.form @ (away[rows] * away[columns])
+
+
+def _packed_squares(vectors: Array) -> Array:
+    """The products (..., m (m + 1) / 2) of all pairs of entries of vectors (..., m), twice where they differ."""
+    rows, columns = np.triu_indices(vectors.shape[-1])
+    return vectors[..., rows] * vectors[..., columns] * np.where(rows == columns, 1.0, 2.0)
 
 
 class _Window(NamedTuple):
@@ -80,6 +89,7 @@ class _Window(NamedTuple):
     log_weight: Array  # log prior and cell, (w, v)
     frozen: Downdate | _Gram | None  # at theta-hat
     rotated_y: Array  # U' y, (w, n)
+    rest: Array  # the sum of squares of y along the eigenvectors that are left out, (w,)
     rotated_basis: Array  # (w, n, m)
 
 
@@ -107,14 +117,14 @@ class KennedyOHagan:
 
     def prepare(self, experiment: Experiment) -> _Shared:
         nodes = experiment.quadrature.nodes
-        tables = self.smoother.prepare(experiment)
+        basis = experiment.design_span.basis
+        tables = self.smoother.prepare(experiment, with_model=True)
         low, high = np.log(_KAPPA_BOUNDS)
         log_kappa = np.linspace(low, high, _KAPPA_POINTS)
         inverse = 1 / (np.exp(log_kappa) + np.asarray(tables.spectrum.eigenvalues)[:, :, None])
         log_psi = tables.spectrum.log_psi
         of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
         of_kappa = self.kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-        basis = experiment.design_span.basis
         functionals = experiment.node_span.functionals
         return _Shared(
             tables,
@@ -122,7 +132,7 @@ class KennedyOHagan:
             jnp.asarray(_node_correlations(nodes, np.exp(np.asarray(log_psi)), functionals)),
             jnp.asarray(log_kappa),
             jnp.asarray(inverse),
-            jnp.asarray(-np.log(inverse).sum(axis=1)),
+            jnp.asarray(tables.spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
             of_psi[:, None] + of_kappa,
             jnp.asarray(np.einsum("pij,im->pjm", np.asarray(tables.spectrum.vectors), basis, optimize=True)),
         )
@@ -176,13 +186,16 @@ class KennedyOHagan:
         else:
             rotated = window.rotated_y - window.rotated_basis @ modelled
             quadratic = jax.vmap(jax.vmap(Downdate.quadratic, (0, None)))(matrices, rotated)
+        quadratic += window.rest[:, None] / window.kappa
         n = experiment.observations
         return window.log_weight - matrices.log_determinant / 2 - n / 2 * jnp.log(quadratic), quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
         slopes = _slopes(experiment, theta)
         rotated_y = jnp.einsum("pij,i->pj", shared.tables.spectrum.vectors, y)
-        table = self._table(experiment, shared, rotated_y, theta, slopes)
+        left_out = shared.tables.spectrum.left_out
+        rest = left_out_square(shared.tables, [rotated_y], y)
+        table = self._table(experiment, shared, rotated_y, rest, theta, slopes)
         inputs = shared.tables.among.shape[-1]
         kept, kept_kappa = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0]), _KEPT_KAPPA
         if self.orthogonal == "none":
@@ -202,9 +215,11 @@ class KennedyOHagan:
             big_h=big_h,
             kappa=jnp.exp(shared.log_kappa[columns]),
             log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1)
-            + jnp.log(cells[:, None] * kappa_cells),
+            + jnp.log(cells[:, None] * kappa_cells)
+            - left_out / 2 * shared.log_kappa[columns],
             frozen=None,
             rotated_y=rotated_y[chosen],
+            rest=rest[chosen],
             rotated_basis=shared.rotated_basis[chosen],
         )
         if self.orthogonal == "parameter":
@@ -220,7 +235,9 @@ class KennedyOHagan:
         residual = window.rotated_y - window.rotated_basis @ centre
         return window._replace(frozen=_Gram.of(frozen, residual, window.rotated_basis, centre))
 
-    def _table(self, experiment: Experiment, shared: _Shared, rotated_y: Array, theta: Array, slopes: Array) -> Array:
+    def _table(
+        self, experiment: Experiment, shared: _Shared, rotated_y: Array, rest: Array, theta: Array, slopes: Array
+    ) -> Array:
         """Approximate log posterior of the whole (psi, kappa) lattice at theta, only used to choose the window.
 
         The slopes are projected out one by one, as if they were orthogonal.
@@ -241,6 +258,7 @@ class KennedyOHagan:
             schur = jnp.maximum(h[:, :, None] - sums[:, 1 : p + 1], 1e-12 * h[:, :, None])
             quadratic = sums[:, 0] + jnp.sum(sums[:, p + 1 :] ** 2 / schur, axis=1)
             log_determinant += jnp.sum(jnp.log(schur / h[:, :, None]), axis=1)
+        quadratic += rest[:, None] * jnp.exp(-shared.log_kappa)
         return shared.log_prior - log_determinant / 2 - n / 2 * jnp.log(quadratic)
 
 

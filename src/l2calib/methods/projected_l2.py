@@ -61,10 +61,8 @@ class ProjectedL2:
     def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
         smooth = self.smoother.fit(shared.tables, y)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
-        if self.process_variance == "smoother":
-            variance = smooth.sigma2() / smooth.kappa
-        else:
-            variance = jnp.mean(smooth.inverse_diagonal * smooth.rotated**2)
+        implied, profile = smooth.sigma2() / smooth.kappa, smooth.process_variance()
+        variance = implied if self.process_variance == "smoother" else profile
         explained = jnp.sqrt(smooth.inverse_diagonal)[:, None] * smooth.spectrum.cross
         functionals = shared.tables.functionals
         before = functionals.T @ correlation(shared.node_differences, smooth.psi) @ functionals
