@@ -1,0 +1,54 @@
+"""The smoother in its compressed eigenbasis against dense algebra at the rho that it chose."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import l2calib as l2
+from l2calib.spec import load_problem
+from tests.oracles.smoother import Fit
+from tests.problems import problem
+
+PSI_RANGES = [(1e-2, 3e-2), (0.5, 2.0), (50.0, 200.0), (1e-2, 1e3)]
+# Dense solves lose about cond(Phi) eps = 1e-10 of their digits with kappa at least 1e-3.
+TOLERANCE = 1e-8
+
+
+def fitted(known: l2.Problem, psi_range: tuple[float, float], with_model: bool):
+    smoother = l2.GCV(psi_bounds=psi_range, kappa_bounds=(1e-3, 1e2))
+    tables = smoother.prepare(known.experiment, with_model)
+    smooth = jax.jit(smoother.fit)(tables, jnp.asarray(known.y))
+    return tables, smooth, Fit(known.experiment.x_unit, known.y, np.asarray(smooth.psi), float(smooth.kappa))
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+@pytest.mark.parametrize("psi_range", PSI_RANGES)
+@pytest.mark.parametrize("data", ["configuration 2", "replicates"])
+def test_what_is_left_out_is_not_missed(data, psi_range, with_model):
+    known = load_problem("wiffle") if data == "replicates" else problem(2, 60, seed=3)
+    tables, smooth, dense = fitted(known, psi_range, with_model)
+    if psi_range[1] < 10:
+        assert tables.spectrum.left_out > 0
+    n, span = len(known.y), known.experiment.node_span
+    expected = span.project(jnp.asarray(dense.predict(known.experiment.quadrature.nodes)))
+    scale = np.abs(known.y).max()
+    assert np.asarray(smooth.in_span()) == pytest.approx(np.asarray(expected), abs=TOLERANCE * scale)
+    assert known.y @ np.asarray(smooth.span_map()) == pytest.approx(np.asarray(expected), abs=TOLERANCE * scale)
+    assert np.asarray(smooth.at_design()) == pytest.approx(dense.hat_matrix @ known.y, abs=TOLERANCE * scale)
+    residuals = known.y - dense.hat_matrix @ known.y
+    assert np.asarray(smooth.residuals(jnp.asarray(known.y))) == pytest.approx(residuals, abs=TOLERANCE * scale)
+    assert float(smooth.sigma2()) == pytest.approx(dense.sigma2, rel=TOLERANCE)
+    assert n**2 * float(jnp.exp(smooth.criterion)) == pytest.approx(dense.gcv, rel=TOLERANCE)
+    profile = known.y @ np.linalg.solve(dense.phi, known.y) / n
+    assert float(smooth.process_variance()) == pytest.approx(profile, rel=TOLERANCE)
+
+
+def test_nothing_is_left_out_of_the_model_where_it_is_asked_for():
+    known = problem(2, 60, seed=3)
+    tables, _, _ = fitted(known, (0.5, 2.0), with_model=True)
+    basis = known.experiment.design_span.basis
+    for vectors in np.asarray(tables.spectrum.vectors):
+        assert vectors @ (vectors.T @ basis) == pytest.approx(basis, abs=1e-12)
