@@ -98,16 +98,22 @@ class Calibration:
         assert points is not None
         return {name: np.asarray(value) for name, value in (points.diagnostics or {}).items()}
 
+    @property
+    def rows(self) -> dict[str, dict[str, float]]:
+        """The table of `summary` as numbers by parameter and column: to print them, pandas need not be imported."""
+        mean, sd, q, _ = self.solution.summary
+        table = np.column_stack([mean, sd, q]).tolist()
+        return {
+            name: dict(zip(SUMMARY_COLUMNS, row, strict=True))
+            for name, row in zip(self.parameter_names, table, strict=True)
+        }
+
     def summary(self) -> pd.DataFrame:
         """One row per parameter: mean, sd and the quantiles of the equal-tailed interval."""
         import pandas as pd
 
-        mean, sd, q, _ = self.solution.summary
-        return pd.DataFrame(
-            np.column_stack([mean, sd, q]),
-            index=pd.Index(self.parameter_names, name="parameter"),
-            columns=list(SUMMARY_COLUMNS),
-        )
+        table = pd.DataFrame.from_dict(self.rows, orient="index", columns=list(SUMMARY_COLUMNS))
+        return table.rename_axis("parameter")
 
     def draws(self, number: int, seed: int | None = None) -> dict[str, np.ndarray]:
         """`number` draws from the posterior, by parameter.
@@ -151,13 +157,11 @@ class Calibration:
 
     def as_json(self) -> dict[str, Any]:
         """The entry of this result in the command line's JSON."""
-        table = self.summary()
         rho = self.rho
         return {
             "method": self.method,
             "parameters": {
-                name: {column: _number(table.loc[name, column]) for column in SUMMARY_COLUMNS}
-                for name in self.parameter_names
+                name: {column: _number(value) for column, value in row.items()} for name, row in self.rows.items()
             },
             "theta_hat": {name: _number(value) for name, value in self.theta_hat.items()},
             "gamma": _number(self.gamma),

@@ -30,8 +30,8 @@ def tables(results: Sequence[Calibration]) -> Group:
     besides.add_column("status")
     for result in results:
         label = result.method
-        for parameter, row in result.summary().iterrows():
-            posteriors.add_row(label, str(parameter), *_rounded([float(value) for value in row], float(row["sd"])))
+        for parameter, row in result.rows.items():
+            posteriors.add_row(label, parameter, *_rounded(list(row.values()), row["sd"]))
             label = ""
         posteriors.add_section()
         numbers = [_short(result.gamma), _short(result.sigma2), f"{result.seconds:.2f}"]
