@@ -16,7 +16,7 @@ from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
 from l2calib.experiment import Experiment, Problem
 from l2calib.methods import PAPER_METHODS, DensityMethod, DrawingMethod, method_named
 from l2calib.result import Calibration
-from l2calib.solve import Solution, solve_one
+from l2calib.solve import Solution, quickly_compiled, solve_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,12 +38,11 @@ def calibrate(
     calibrator = _method(method)
     experiment = problem.experiment
     integrator = engine or default_engine(experiment.parameters)
-    key = _keys([seed])[0]
+    key = quickly_compiled(_key)(np.int64(seed))
     started = time.perf_counter()
     solution, level = solve_one(calibrator, experiment, integrator, problem.y, key)
     seconds = time.perf_counter() - started
-    keys = (jax.random.split(key)[0], jax.random.fold_in(key, 1))
-    result = Calibration(problem, calibrator, integrator, solution, level, seed, seconds, keys)
+    result = Calibration(problem, calibrator, integrator, solution, level, seed, seconds, key)
     if result.status.failed:
         failures = (result.status & (Status.FLAT_LOSS | Status.NOT_FINITE)).sentences()
         raise CalibrationFailed(" ".join(failures))
@@ -188,11 +187,12 @@ def _method(method: str | DensityMethod | DrawingMethod) -> DensityMethod | Draw
     raise MethodError(f"the method is not one: received {method!r}; give a name or for example GeneralBayes().")
 
 
-def _keys(seeds: Sequence[int]) -> Any:
-    def key_of(seed: Array) -> Array:
-        return jax.random.fold_in(jax.random.key(seed), 0)
+def _key(seed: Array) -> Array:
+    return jax.random.fold_in(jax.random.key(seed), 0)
 
-    return jax.vmap(key_of)(jnp.asarray(seeds))
+
+def _keys(seeds: Sequence[int]) -> Any:
+    return jax.vmap(_key)(jnp.asarray(seeds))
 
 
 __all__ = ["Batch", "Calibration", "Comparison", "calibrate", "calibrate_batch", "compare"]

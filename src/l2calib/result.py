@@ -16,7 +16,7 @@ from l2calib.errors import MethodError, Status
 from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
 from l2calib.posterior import PROBABILITIES
-from l2calib.solve import Solution, independent_draws, marginal_curve, solve_one
+from l2calib.solve import Solution, independent_draws, marginal_curve, solve_one, stage_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ class Calibration:
     level: int
     seed: int
     seconds: float
-    keys: tuple[Any, Any] = field(repr=False)  # for the fit and for further draws
+    key: Any = field(repr=False)  # of all randomness
 
     @property
     def method(self) -> str:
@@ -123,8 +123,8 @@ class Calibration:
         """
         if number < 1:
             raise MethodError(f"the number of draws must be positive: received {number}.")
-        fit_key, draw_key = self.keys
-        key = draw_key if seed is None else jax.random.key(seed)
+        fit_key, _ = stage_keys(self.key)
+        key = jax.random.fold_in(self.key, 1) if seed is None else jax.random.key(seed)
         if self.engine == "nuts":
             theta = self._from_chains(number, key)
         else:

@@ -77,6 +77,11 @@ def posterior(
     return Solution(fit._replace(detail=None), points, summary, status)
 
 
+def stage_keys(key: Array) -> Any:
+    """The key of the fit and that of the engine."""
+    return jax.random.split(key)
+
+
 class _Stages(NamedTuple):
     """One dataset in three compiled steps: with one dataset, compilation is what takes time, and this does it once."""
 
@@ -87,15 +92,22 @@ class _Stages(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> _Stages:
+    # Keys are split where they are used, if they are: by itself every small operation would be a program to compile.
+    def fit(shared: Any, y: Array, key: Array) -> Fit:
+        return method.fit(experiment, shared, y, stage_keys(key)[0])
+
     def survey(fit: Fit) -> Survey:
         assert isinstance(method, DensityMethod)
         return engine.survey(target_of(method, experiment, None, fit))
 
     @functools.cache
     def at_level(level: int) -> Any:
-        return quickly_compiled(functools.partial(posterior, method, experiment, engine, level))
+        def finish(shared: Any, fit: Fit, survey: Survey | None, key: Array) -> Solution:
+            return posterior(method, experiment, engine, level, shared, fit, survey, stage_keys(key)[1])
 
-    return _Stages(quickly_compiled(functools.partial(method.fit, experiment)), quickly_compiled(survey), at_level)
+        return quickly_compiled(finish)
+
+    return _Stages(quickly_compiled(fit), quickly_compiled(survey), at_level)
 
 
 def quickly_compiled(function: Callable[..., Any]) -> Any:
@@ -130,13 +142,12 @@ def solve_one(
 ) -> tuple[Solution, int]:
     """One dataset with its weighted points, and the level that sufficed."""
     shared, stages = prepared(method, experiment), _stages(method, experiment, engine)
-    fit_key, engine_key = jax.random.split(key)
-    fit = stages.fit(shared, jnp.asarray(y), fit_key)
+    fit = stages.fit(shared, y, key)
     level, last, survey = first_level(method, experiment, engine), 0, None
     if not isinstance(method, DrawingMethod):
         survey, last = stages.survey(fit), engine.levels(experiment.parameters) - 1
     while True:
-        solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, engine_key))
+        solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, key))
         if level >= last or not solution.status & Status.INACCURATE:
             return solution, level
         level += 1
