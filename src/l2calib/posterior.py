@@ -8,7 +8,6 @@ belong to no lattice: their quantiles are those of the sample.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -40,10 +39,9 @@ class Marginal(NamedTuple):
     sine: Array  # (L, K)
     blur: Array  # what the series may miss of a probability
 
-    def moments(self, transform: Callable[[Array], Array]) -> tuple[Array, Array]:
-        """Mean and standard deviation of transform(z)."""
-        mean, sd = moments(transform(self.z.ravel())[:, None], self.weights.ravel())
-        return mean[0], sd[0]
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of z."""
+        return moments(self.z.ravel(), self.weights.ravel())
 
     def evaluate(self, z: Array) -> tuple[Array, Array]:
         """Distribution function and density at z."""
@@ -82,7 +80,7 @@ class Points(NamedTuple):
 
     z: Array  # (N, p)
     weights: Array  # (N,)
-    marginals: tuple[Marginal, ...] | None  # None for draws
+    marginals: Marginal | None  # of all parameters, along the first axis of its arrays; None for draws
     error: Array  # numerical error of the moments, in posterior standard deviations
     mass_error: Array  # probability that may have been lost or counted twice
     status: Array
@@ -99,7 +97,7 @@ class Summary(NamedTuple):
 
 
 def moments(values: Array, weights: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of weighted rows (N, p)."""
+    """Mean and standard deviation of weighted rows (N, ...)."""
     mean = weights @ values
     return mean, jnp.sqrt(weights @ (values - mean) ** 2)
 
@@ -110,30 +108,22 @@ def summarise(points: Points, from_line: Callable[[Array], Array]) -> Summary:
     if points.marginals is None:
         mean, sd = moments(from_line(points.z), points.weights)
         return Summary(mean, sd, from_line(quantiles(points, probabilities)).T, points.error)
-    means, sds, columns, errors = [], [], [], [points.error]
-    for j, marginal in enumerate(points.marginals):
-        mean, sd = marginal.moments(functools.partial(_column_from_line, from_line, j, points.z.shape[1]))
-        z, density = _lattice_quantiles(marginal, probabilities)
-        _, line_sd = marginal.moments(lambda z: z)
-        at_the_ends = jnp.minimum(density[0], density[-1]) * line_sd
-        errors.append((points.mass_error + marginal.blur) / at_the_ends)
-        means.append(mean)
-        sds.append(sd)
-        columns.append(z)
-    line = jnp.stack(columns, axis=1)
-    return Summary(jnp.stack(means), jnp.stack(sds), from_line(line).T, jnp.max(jnp.stack(errors)))
-
-
-def _column_from_line(from_line: Callable[[Array], Array], parameter: int, parameters: int, z: Array) -> Array:
-    """One parameter from its own z (N,): from_line acts on every parameter by itself."""
-    return from_line(jnp.repeat(z[:, None], parameters, axis=1))[:, parameter]
+    # All parameters at once: the search for quantiles is traced and compiled for one of them.
+    z, density = jax.vmap(_lattice_quantiles, (0, None))(points.marginals, probabilities)
+    _, line_sd = jax.vmap(Marginal.moments)(points.marginals)
+    by_parameter = points.marginals.z.shape[0], -1
+    theta = from_line(points.marginals.z.reshape(by_parameter).T)
+    mean, sd = jax.vmap(moments, (1, 0))(theta, points.marginals.weights.reshape(by_parameter))
+    at_the_ends = jnp.minimum(density[:, 0], density[:, -1]) * line_sd
+    errors = (points.mass_error + points.marginals.blur) / at_the_ends
+    return Summary(mean, sd, from_line(z.T).T, jnp.maximum(points.error, jnp.max(errors)))
 
 
 def quantiles(points: Points, probabilities: Array) -> Array:
     """Marginal quantiles on the line (len(probabilities), p)."""
     if points.marginals is None:
         return jax.vmap(_sample_quantiles, (1, None, None), 1)(points.z, points.weights, probabilities)
-    return jnp.stack([_lattice_quantiles(marginal, probabilities)[0] for marginal in points.marginals], axis=1)
+    return jax.vmap(_lattice_quantiles, (0, None), 1)(points.marginals, probabilities)[0]
 
 
 def _sample_quantiles(z: Array, weights: Array, probabilities: Array) -> Array:
@@ -163,7 +153,7 @@ class _Search(NamedTuple):
 
 def _lattice_quantiles(marginal: Marginal, probabilities: Array) -> tuple[Array, Array]:
     """Quantiles on the line and the density there: Newton's method inside a shrinking bracket."""
-    mean, sd = marginal.moments(lambda z: z)
+    mean, sd = marginal.moments()
     low, high = marginal.axis.ends()
 
     def find(probability: Array) -> tuple[Array, Array]:
@@ -190,7 +180,7 @@ def _lattice_quantiles(marginal: Marginal, probabilities: Array) -> tuple[Array,
 def marginal_density(points: Points, parameter: int, grid: Array) -> Array:
     """The density of one coordinate z_j on a grid: the lattices' series, or a kernel estimate from draws."""
     if points.marginals is not None:
-        marginal = points.marginals[parameter]
+        marginal: Marginal = jax.tree.map(lambda array: array[parameter], points.marginals)
         return jnp.maximum(jax.vmap(lambda t: marginal.evaluate(t)[1])(grid), 0.0)
     effective = 1 / jnp.sum(points.weights**2)
     _, sd = moments(points.z, points.weights)

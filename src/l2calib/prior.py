@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from l2calib.errors import PriorError
 _TINY = 1e-300
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Coordinate:
     """A monotone map z -> theta from the line onto one support, scaled so that the prior is about standard normal.
 
@@ -23,10 +23,10 @@ class _Coordinate:
     smooth one with Gaussian tails, which a uniform lattice integrates to near machine precision.
     """
 
-    low: float
-    high: float
-    centre: float
-    scale: float
+    low: float | np.ndarray
+    high: float | np.ndarray
+    centre: float | np.ndarray
+    scale: float | np.ndarray
 
     @classmethod
     def of(cls, distribution: Distribution) -> _Coordinate:
@@ -35,23 +35,28 @@ class _Coordinate:
         q = raw.inverse(distribution.quantile(special.ndtr(np.array([-1.0, 0.0, 1.0]))))
         return cls(low, high, float(q[1]), float((q[2] - q[0]) / 2))
 
+    @classmethod
+    def together(cls, coordinates: Sequence[_Coordinate]) -> _Coordinate:
+        """Several whose supports are of one kind, along an axis: they are traced and compiled as one."""
+        return cls(*np.array([(c.low, c.high, c.centre, c.scale) for c in coordinates]).T)
+
     def forward(self, z: Array) -> Array:
-        w = self.centre + self.scale * z
-        if np.isfinite(self.low) and np.isfinite(self.high):
-            return self.low + (self.high - self.low) * jax.scipy.special.ndtr(w)
-        if np.isfinite(self.low):
-            return self.low + jnp.exp(w)
-        if np.isfinite(self.high):
-            return self.high - jnp.exp(-w)
+        w = jnp.asarray(self.centre + self.scale * z)
+        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
+            return jnp.asarray(self.low + (self.high - self.low) * jax.scipy.special.ndtr(w))
+        if np.isfinite(self.low).all():
+            return jnp.asarray(self.low + jnp.exp(w))
+        if np.isfinite(self.high).all():
+            return jnp.asarray(self.high - jnp.exp(-w))
         return w
 
     def log_slope(self, z: Array) -> Array:
-        w = self.centre + self.scale * z
-        if np.isfinite(self.low) and np.isfinite(self.high):
-            log_derivative = np.log(self.high - self.low) + jax.scipy.stats.norm.logpdf(w)
-        elif np.isfinite(self.low):
+        w = jnp.asarray(self.centre + self.scale * z)
+        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
+            log_derivative = jax.scipy.stats.norm.logpdf(w) + np.log(self.high - self.low)
+        elif np.isfinite(self.low).all():
             log_derivative = w
-        elif np.isfinite(self.high):
+        elif np.isfinite(self.high).all():
             log_derivative = -w
         else:
             log_derivative = jnp.zeros_like(w)
@@ -59,27 +64,27 @@ class _Coordinate:
 
     def inverse(self, theta: np.ndarray) -> np.ndarray:
         theta = np.asarray(theta, dtype=float)
-        if np.isfinite(self.low) and np.isfinite(self.high):
+        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
             w = special.ndtri((theta - self.low) / (self.high - self.low))
-        elif np.isfinite(self.low):
+        elif np.isfinite(self.low).all():
             w = np.log(theta - self.low)
-        elif np.isfinite(self.high):
+        elif np.isfinite(self.high).all():
             w = -np.log(self.high - theta)
         else:
             w = theta
         return np.asarray((w - self.centre) / self.scale)
 
     def traced_inverse(self, theta: Array) -> Array:
-        if np.isfinite(self.low) and np.isfinite(self.high):
+        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
             share = jnp.clip((theta - self.low) / (self.high - self.low), 1e-12, 1 - 1e-12)
             w = jax.scipy.special.ndtri(share)
-        elif np.isfinite(self.low):
+        elif np.isfinite(self.low).all():
             w = jnp.log(jnp.maximum(theta - self.low, _TINY))
-        elif np.isfinite(self.high):
+        elif np.isfinite(self.high).all():
             w = -jnp.log(jnp.maximum(self.high - theta, _TINY))
         else:
             w = theta
-        return (w - self.centre) / self.scale
+        return jnp.asarray((w - self.centre) / self.scale)
 
 
 class Prior:
@@ -98,6 +103,7 @@ class Prior:
         self._coordinates = tuple(_Coordinate.of(d) for d in self.distributions.values())
         self.low = np.array([c.low for c in self._coordinates])
         self.high = np.array([c.high for c in self._coordinates])
+        self._kinds = _by_kind(np.isfinite(self.low), np.isfinite(self.high))
         quartiles = self.quantile(np.tile([[0.25], [0.75]], (1, self.dimension)))
         self.scale = np.where(
             np.isfinite(self.high - self.low), self.high - self.low, 2 * np.diff(quartiles, axis=0)[0]
@@ -118,7 +124,11 @@ class Prior:
         return np.stack(columns, axis=-1)
 
     def _columns(self, function: Callable[[_Coordinate, Array], Array], values: Array) -> Array:
-        return jnp.stack([function(c, values[..., j]) for j, c in enumerate(self._coordinates)], axis=-1)
+        groups = [_Coordinate.together([self._coordinates[j] for j in kind]) for kind in self._kinds]
+        if len(groups) == 1:
+            return function(groups[0], values)
+        parts = [function(group, values[..., kind]) for group, kind in zip(groups, self._kinds, strict=True)]
+        return jnp.concatenate(parts, axis=-1)[..., np.argsort(np.concatenate(self._kinds))]
 
     def from_line(self, z: Array) -> Array:
         """theta of unconstrained coordinates z (..., p)."""
@@ -131,3 +141,9 @@ class Prior:
     def log_slope(self, z: Array) -> Array:
         """log |d theta / d z|, per parameter."""
         return self._columns(_Coordinate.log_slope, z)
+
+
+def _by_kind(ends_below: np.ndarray, ends_above: np.ndarray) -> list[np.ndarray]:
+    """The indices of parameters with supports of the same kind."""
+    kind = 2 * ends_below + ends_above
+    return [np.flatnonzero(kind == each) for each in np.unique(kind)]

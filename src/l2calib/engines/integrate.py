@@ -211,7 +211,8 @@ class Integrate:
 def _on_a_line(target: Target, modes: Modes, level: int) -> Points:
     line = line_points(target.log_density, modes, _LINE_LEVELS[level].points)
     error, mass_error = line.errors()
-    return Points(line.z[:, None], line.weights, (line.marginal(),), error, mass_error, jnp.asarray(0), None)
+    marginals = jax.tree.map(lambda array: array[None], line.marginal())
+    return Points(line.z[:, None], line.weights, marginals, error, mass_error, jnp.asarray(0), None)
 
 
 def _on_charts(target: Target, modes: Modes, level: int) -> Points:
@@ -219,19 +220,14 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
     chosen, lattice = _LEVELS[p][level], _lattice(p, level)
     outers = jnp.arange(p if chosen.curved else 1)
     runs = jax.vmap(lambda outer: _run(target, modes, outer, level))(outers)
-
-    def run_of(outer: int) -> _Run:
-        picked: _Run = jax.tree.map(lambda array: array[outer], runs)
-        return picked
-
-    marginals = tuple(_marginal(run_of(j if chosen.curved else 0), modes, j, level) for j in range(p))
-    first = run_of(0)
+    first: _Run = jax.tree.map(lambda array: array[0], runs)
     even = np.tile(lattice.even, chosen.modes)
     errors, mass_errors = jax.vmap(lambda run: halving_errors(run.z.reshape(-1, p), run.weights, even))(runs)
     log_masses = jax.vmap(lambda run: run.log_mass)(runs)
     beyond = jax.vmap(lambda run: _mass_beyond(run, lattice))(runs)
     mass_error = jnp.max(jnp.abs(jnp.expm1(log_masses - log_masses[0]))) + jnp.max(mass_errors + beyond)
-    return Points(first.z.reshape(-1, p), first.weights, marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
+    error, marginals = jnp.max(errors), _marginals(runs, modes, level)
+    return Points(first.z.reshape(-1, p), first.weights, marginals, error, mass_error, jnp.asarray(0), None)
 
 
 def _draws_on_charts(target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
@@ -311,21 +307,29 @@ def _mass_beyond(run: _Run, lattice: _Lattice) -> Array:
     return jnp.sum(last * ratio / (1 - ratio))
 
 
-def _marginal(run: _Run, modes: Modes, parameter: int, level: int) -> Marginal:
-    """One parameter's lattices: the knots of its own curved charts, or the straight lattice seen along it."""
-    number, size, p = run.z.shape
+def _at_knots(knots: Knots, chart: Chart) -> Array:
+    """The outer parameter at the knots of its chart."""
+    return chart.centre + chart.offset(knots.values, knots.bend)
+
+
+def _marginals(runs: _Run, modes: Modes, level: int) -> Marginal:
+    """Every parameter's lattices: the knots of its own curved charts, or the straight lattice seen along it."""
+    number, size, p = runs.z.shape[1:]
     chosen = _LEVELS[p][level]
-    weights = run.weights.reshape(number, size)
-    centre = modes.centres[:, parameter]
-    bend = chosen.bend * jnp.linalg.norm(modes.factors[:, parameter], axis=1)
+    weights = jax.vmap(lambda run: run.weights.reshape(number, size))(runs)
     if chosen.curved:
         knots = _knots(chosen)
         knot = np.rint(_lattice(p, level).coordinates[:, 0] / chosen.spacing).astype(int) + chosen.half
-        weights = jnp.zeros((number, 2 * chosen.half + 1)).at[:, knot].add(weights)
-        z = jax.vmap(lambda chart: chart.centre + chart.offset(knots.values, knots.bend))(run.charts)
+        weights = jnp.zeros((p, number, 2 * chosen.half + 1)).at[:, :, knot].add(weights)
+        z = jax.vmap(jax.vmap(functools.partial(_at_knots, knots)))(runs.charts)
         reach = chosen.half * chosen.spacing
     else:
-        z = run.z[:, :, parameter]
+        weights = jnp.broadcast_to(weights, (p, number, size))
+        z = jnp.moveaxis(runs.z[0], 2, 0)
         reach = chosen.reach  # the stretched ball is widest along its axes
-    axis = Stretched(centre, bend, jnp.full(number, reach / chosen.bend))
-    return lattice_marginal(z, weights, axis, Stretched.step(chosen.spacing, reach))
+
+    def marginal(z: Array, weights: Array, centre: Array, sd: Array) -> Marginal:
+        axis = Stretched(centre, chosen.bend * sd, jnp.full(number, reach / chosen.bend))
+        return lattice_marginal(z, weights, axis, Stretched.step(chosen.spacing, reach))
+
+    return jax.vmap(marginal)(z, weights, modes.centres.T, jnp.linalg.norm(modes.factors, axis=2).T)

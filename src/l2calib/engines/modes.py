@@ -60,17 +60,17 @@ class Survey(NamedTuple):
 
         Where there are fewer, copies of the largest without mass fill the places.
         """
-        remaining, kept, log_mass = self.log_mass, [], []
+        remaining, kept, log_mass, distances = self.log_mass, [], [], []
         for _ in range(keep):
             best = jnp.argmax(remaining)
             log_mass.append(remaining[best])
             best = jnp.where(jnp.isfinite(remaining[best]), best, jnp.argmax(self.log_mass))
             kept.append(best)
             white = jax.vmap(lower_solve, (None, 0))(self.factors[best], self.centres - self.centres[best])
-            remaining = jnp.where(jnp.sum(white**2, axis=1) < 4.0, -jnp.inf, remaining)
+            distances.append(jnp.sum(white**2, axis=1))
+            remaining = jnp.where(distances[-1] < 4.0, -jnp.inf, remaining)
         index = jnp.stack(kept)
-        white = jax.vmap(lower_solve, (None, 0))(self.factors[index[0]], self.centres - self.centres[index[0]])
-        mass, squared = jnp.exp(remaining - jnp.max(self.log_mass)), jnp.sum(white**2, axis=1)
+        mass, squared = jnp.exp(remaining - jnp.max(self.log_mass)), distances[0]
         # Its own mass at a 95% interval's end, the mean, the standard deviation.
         missed = jnp.max(mass * jnp.maximum(1 / _DENSITY_AT_THE_ENDS, jnp.sqrt(squared) + squared / 2))
         chosen = Modes(self.centres[index], self.factors[index], jnp.stack(log_mass))
