@@ -11,12 +11,13 @@ import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.batch import solve_batch
+from l2calib.compilation import quickly_compiled
 from l2calib.engines import Engine, default_engine
 from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
 from l2calib.experiment import Experiment, Problem
 from l2calib.methods import PAPER_METHODS, DensityMethod, DrawingMethod, method_named
 from l2calib.result import Calibration
-from l2calib.solve import Solution, quickly_compiled, solve_one
+from l2calib.solve import Solution, solve_one
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -177,7 +177,7 @@ def _lattice_quantiles(marginal: Marginal, probabilities: Array) -> tuple[Array,
     return jax.vmap(find)(probabilities)
 
 
-def marginal_density(points: Points, parameter: int, grid: Array) -> Array:
+def marginal_density(points: Points, parameter: Array, grid: Array) -> Array:
     """The density of one coordinate z_j on a grid: the lattices' series, or a kernel estimate from draws."""
     if points.marginals is not None:
         marginal: Marginal = jax.tree.map(lambda array: array[parameter], points.marginals)

@@ -151,8 +151,8 @@ class Calibration:
         if name not in self.parameter_names:
             raise MethodError(f"there is no parameter '{name}': the parameters are {', '.join(self.parameter_names)}.")
         j = self.parameter_names.index(name)
-        curve = marginal_curve(self.problem.experiment.prior, j, points)
-        theta, density = curve(self.solution.points)
+        curve = marginal_curve(self.problem.experiment.prior, points)
+        theta, density = curve(self.solution.points, j)
         return np.asarray(theta), np.asarray(density)
 
     def as_json(self) -> dict[str, Any]:

@@ -7,12 +7,12 @@ again at the next level.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.compilation import Program, quickly_compiled
 from l2calib.engines import Engine, Integrate
 from l2calib.engines.modes import Survey
 from l2calib.errors import Status
@@ -82,52 +82,50 @@ def stage_keys(key: Array) -> Any:
     return jax.random.split(key)
 
 
-class _Stages(NamedTuple):
-    """One dataset in three compiled steps: with one dataset, compilation is what takes time, and this does it once."""
+class _Stages:
+    """One dataset in three compiled steps: with one dataset, compilation is what takes time, and this does it once.
 
-    fit: Any
-    survey: Any
-    posterior: Callable[[int], Any]
+    What is sure to be needed begins to be compiled at once.
+    """
 
+    def __init__(self, method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> None:
+        self._of = method, experiment, engine
+        self._levels: dict[int, Program] = {}
+        self._key = jax.eval_shape(lambda: jax.random.key(0))
+        y = jax.ShapeDtypeStruct((experiment.observations,), float)
+        self.fit = Program(self._fit, prepared(method, experiment), y, self._key)
+        self.fit.start()
+        self.survey: Program | None = None
+        if not isinstance(method, DrawingMethod):
+            self.survey = Program(self._survey, self.fit.shapes)
+            self.survey.start()
+        self.posterior(first_level(method, experiment, engine)).start()
 
-@functools.lru_cache(maxsize=16)
-def _stages(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> _Stages:
+    def posterior(self, level: int) -> Program:
+        """The last step at one level: traced, but not compiled before it is needed."""
+        if level not in self._levels:
+            survey = None if self.survey is None else self.survey.shapes
+            shared = prepared(*self._of[:2])
+            self._levels[level] = Program(
+                functools.partial(self._posterior, level), shared, self.fit.shapes, survey, self._key
+            )
+        return self._levels[level]
+
     # Keys are split where they are used, if they are: by itself every small operation would be a program to compile.
-    def fit(shared: Any, y: Array, key: Array) -> Fit:
+    def _fit(self, shared: Any, y: Array, key: Array) -> Fit:
+        method, experiment, _ = self._of
         return method.fit(experiment, shared, y, stage_keys(key)[0])
 
-    def survey(fit: Fit) -> Survey:
+    def _survey(self, fit: Fit) -> Survey:
+        method, experiment, engine = self._of
         assert isinstance(method, DensityMethod)
         return engine.survey(target_of(method, experiment, None, fit))
 
-    @functools.cache
-    def at_level(level: int) -> Any:
-        def finish(shared: Any, fit: Fit, survey: Survey | None, key: Array) -> Solution:
-            return posterior(method, experiment, engine, level, shared, fit, survey, stage_keys(key)[1])
-
-        return quickly_compiled(finish)
-
-    return _Stages(quickly_compiled(fit), quickly_compiled(survey), at_level)
+    def _posterior(self, level: int, shared: Any, fit: Fit, survey: Survey | None, key: Array) -> Solution:
+        return posterior(*self._of, level, shared, fit, survey, stage_keys(key)[1])
 
 
-def quickly_compiled(function: Callable[..., Any]) -> Any:
-    """Compiled for one use: what runs for milliseconds is not worth optimising for seconds."""
-    return jax.jit(function, compiler_options=_quick_options())
-
-
-@functools.cache
-def _quick_options() -> dict[str, bool | int]:
-    """The least optimisation, and the older of XLA's two generators of code, which is twice as quick itself.
-
-    XLA refuses an option that it does not know, and its names come and go, so it is asked first.
-    """
-    least: dict[str, bool | int] = {"xla_backend_optimization_level": 0}
-    quicker = least | {"xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda: 0, compiler_options=quicker)()
-    except jax.errors.JaxRuntimeError:
-        return least
-    return quicker
+_stages = functools.lru_cache(maxsize=16)(_Stages)
 
 
 def first_level(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> int:
@@ -143,9 +141,11 @@ def solve_one(
     """One dataset with its weighted points, and the level that sufficed."""
     shared, stages = prepared(method, experiment), _stages(method, experiment, engine)
     fit = stages.fit(shared, y, key)
-    level, last, survey = first_level(method, experiment, engine), 0, None
-    if not isinstance(method, DrawingMethod):
-        survey, last = stages.survey(fit), engine.levels(experiment.parameters) - 1
+    survey = None if stages.survey is None else stages.survey(fit)
+    level = first_level(method, experiment, engine)
+    last = level if isinstance(method, DrawingMethod) else engine.levels(experiment.parameters) - 1
+    if level < last and not stages.posterior(level).ready:
+        stages.posterior(level + 1)  # It is often needed, and there is nothing else to do.
     while True:
         solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, key))
         if level >= last or not solution.status & Status.INACCURATE:
@@ -197,11 +197,11 @@ def independent_draws(
     return np.concatenate(kept)[:number]
 
 
-@functools.lru_cache(maxsize=64)
-def marginal_curve(prior: Prior, parameter: int, number: int) -> Any:
-    """The function from weighted points to a grid of one parameter and its marginal density there."""
+@functools.lru_cache(maxsize=16)
+def marginal_curve(prior: Prior, number: int) -> Any:
+    """The function from weighted points and a parameter's index to a grid of it and its marginal density there."""
 
-    def curve(points: Points) -> tuple[Array, Array]:
+    def curve(points: Points, parameter: Array) -> tuple[Array, Array]:
         ends = quantiles(points, jnp.asarray([5e-4, 1 - 5e-4]))
         line = ends.mean(axis=0) + jnp.linspace(-0.6, 0.6, number)[:, None] * (ends[1] - ends[0])
         density = marginal_density(points, parameter, line[:, parameter])
