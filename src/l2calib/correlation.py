@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from l2calib.arrays import Array, jnp
+from l2calib.arrays import Array, jax, jnp
 from l2calib.small_matrices import cholesky, lower_solve
 
 _RELATIVE_FLOOR = 1e-12
@@ -55,7 +55,7 @@ def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals
         values.append(np.maximum(eigenvalues, 0.0))
         vectors.append(u)
         cross.append(u.T @ (np.exp(-across @ row).T @ functionals))
-    return Spectrum(*(jnp.asarray(np.array(part)) for part in (np.log(psi), values, vectors, cross)))
+    return Spectrum(*jax.device_put(tuple(np.array(part) for part in (np.log(psi), values, vectors, cross))))
 
 
 def compressed(spectrum: Spectrum, seen: np.ndarray) -> tuple[Spectrum, np.ndarray]:
@@ -72,7 +72,7 @@ def compressed(spectrum: Spectrum, seen: np.ndarray) -> tuple[Spectrum, np.ndarr
     )
     for i, (own_values, own_columns, own_rows) in enumerate(parts):
         values[i, : sizes[i]], columns[i, :, : sizes[i]], rows[i, : sizes[i]] = own_values, own_columns, own_rows
-    return Spectrum(spectrum.log_psi, jnp.asarray(values), jnp.asarray(columns), jnp.asarray(rows)), sizes
+    return Spectrum(spectrum.log_psi, *jax.device_put((values, columns, rows))), sizes
 
 
 def _compressed(

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.compilation import quickly_compiled
 from l2calib.errors import Status
 from l2calib.jets import jet
 from l2calib.prior import Prior
@@ -78,13 +79,14 @@ def candidates(prior: Prior, model: Coordinates) -> Candidates:
     p = prior.dimension
     number = _CANDIDATES.get(p, _CANDIDATES_BEYOND)
     unit = (np.arange(number)[:, None] + 0.5) / number if p == 1 else kronecker(number, p)
-    thetas = jnp.asarray(prior.quantile(unit))
-    modelled = np.asarray(jax.jit(jax.vmap(model))(thetas))
+    thetas = prior.quantile(unit)
+    # NumPy from here on: by itself every small operation of JAX is a program to compile.
+    modelled = np.asarray(quickly_compiled(jax.vmap(model))(thetas))
     finite = np.isfinite(modelled).all(axis=1)
     modelled = np.where(finite[:, None], modelled, 0.0)
     square = np.where(finite, np.sum(modelled**2, axis=1), np.inf)
     _, neighbours = cKDTree(unit).query(unit, k=1 + (2 if p == 1 else 4 * p))
-    return Candidates(thetas, jnp.asarray(modelled), jnp.asarray(square), jnp.asarray(neighbours[:, 1:]))
+    return Candidates(*jax.device_put((thetas, modelled, square, neighbours[:, 1:])))
 
 
 def scan(table: Candidates, values: Array) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.compilation import quickly_compiled
 from l2calib.errors import ModelError, suggest
 
 
@@ -63,20 +64,20 @@ class Model:
     def check(self, x: np.ndarray, thetas: np.ndarray) -> None:
         """Raise ModelError unless eta is finite, of the right shape and moved by every parameter at these thetas."""
         self._check_shape(x, thetas[0])
-        values = np.asarray(jax.jit(jax.vmap(self, (None, 0)))(x, thetas))
+        values = np.asarray(quickly_compiled(jax.vmap(self, (None, 0)))(x, thetas))
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).all(axis=1)))
             found = "NaN" if np.isnan(values[row]).any() else "an infinite value"
             where = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.parameter_names, thetas[row], strict=True))
             raise ModelError(f"the model returns {found} at {where}; mend it or narrow the prior.")
-        slopes = np.asarray(jax.jit(jax.vmap(jax.jacfwd(self, 1), (None, 0)))(x, thetas))
+        slopes = np.asarray(quickly_compiled(jax.vmap(jax.jacfwd(self, 1), (None, 0)))(x, thetas))
         for j, name in enumerate(self.parameter_names):
             if np.isnan(slopes[..., j]).all() or not np.any(slopes[..., j] != 0):
                 raise ModelError(f"the model does not depend on its parameter '{name}'; remove it from the prior.")
 
     def _check_shape(self, x: np.ndarray, theta: np.ndarray) -> None:
         try:
-            shape = jax.eval_shape(self._raw, jnp.asarray(x), jnp.asarray(theta)).shape
+            shape = jax.eval_shape(self._raw, x, theta).shape
         except jax.errors.TracerArrayConversionError as error:
             raise ModelError(
                 "the model calls NumPy on its arguments, which cannot be differentiated; write it with jax.numpy."

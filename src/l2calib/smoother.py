@@ -224,16 +224,8 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
     trace = inverse.sum(axis=1) + spectrum.left_out / np.exp(log_kappa)
-    return SmootherTables(
-        spectrum,
-        _groups(spectrum, sizes, inverse**2),
-        jnp.asarray(sizes == len(x)),
-        jnp.asarray(log_kappa),
-        jnp.asarray(trace**2),
-        jnp.asarray(squared_differences(x, x)),
-        jnp.asarray(squared_differences(nodes, x)),
-        jnp.asarray(functionals),
-    )
+    tabulated = (sizes == len(x), log_kappa, trace**2, squared_differences(x, x), squared_differences(nodes, x))
+    return SmootherTables(spectrum, _groups(spectrum, sizes, inverse**2), *jax.device_put((*tabulated, functionals)))
 
 
 def _groups(spectrum: Spectrum, sizes: np.ndarray, inverse_square: np.ndarray) -> tuple[_Group, ...]:
@@ -246,7 +238,7 @@ def _groups(spectrum: Spectrum, sizes: np.ndarray, inverse_square: np.ndarray) -
     for part in stretches:
         s = sizes[part].max()
         side_by_side = np.moveaxis(vectors[part][:, :, :s], 0, 1).reshape(vectors.shape[1], -1)
-        groups.append(_Group(jnp.asarray(side_by_side), jnp.asarray(inverse_square[part][:, :s])))
+        groups.append(_Group(*jax.device_put((side_by_side, inverse_square[part][:, :s]))))
     return tuple(groups)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg, special
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.compilation import quickly_compiled
 from l2calib.model import Model
 from l2calib.prior import Prior
 from l2calib.quadrature import kronecker
@@ -92,8 +93,8 @@ def _snapshots(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarr
     """
     unit = kronecker(2 * _SNAPSHOTS, prior.dimension)
     line = np.where(np.arange(len(unit))[:, None] % 4 < 2, special.ndtri(unit), _REACH * (2 * unit - 1))
-    thetas = prior.from_line(jnp.asarray(line))
-    values = np.asarray(jax.jit(jax.vmap(model, (None, 0)))(jnp.asarray(points), thetas)) * np.sqrt(weights)
+    modelled = quickly_compiled(jax.vmap(lambda z: model(jnp.asarray(points), prior.from_line(z))))
+    values = np.asarray(modelled(line)) * np.sqrt(weights)
     with np.errstate(invalid="ignore", over="ignore"):
         length = np.linalg.norm(values, axis=1)
     usable = np.isfinite(length) & (length > 0)
