@@ -17,7 +17,7 @@ def quickly_compiled(function: Callable[..., Any]) -> Any:
 
 @functools.cache
 def _quick_options() -> dict[str, bool | int]:
-    """The least optimisation, and the older of XLA's two generators of code, which is twice as quick itself.
+    """The least optimisation, and the older of XLA's two generators of code, which is quicker itself.
 
     XLA refuses an option that it does not know, and its names come and go, so it is asked first.
     """
