@@ -13,28 +13,15 @@ import l2calib.calibration
 import l2calib.result
 from l2calib import cli
 from l2calib.errors import CalibrationFailed
+from tests import line_spec
 
 PARAMETER_KEYS = ["mean", "sd", "q2.5", "q50", "q97.5"]
 RESULT_KEYS = ["method", "parameters", "theta_hat", "gamma", "sigma2", "rho", "engine", "status", "seconds"]
 PAPER = ["nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot"]
 
-SPEC = """
-[data]
-file = "line.csv"
-response = "y"
-
-[data.inputs]
-x = [0, 1]
-
-[model]
-python = "model.py:line"
-
-[prior]
-a = "uniform(-5, 5)"
-b = "uniform(-5, 5)"
-"""
+SPEC = line_spec.SPEC.replace(line_spec.EXPRESSION, 'python = "model.py:line"')
 MODEL = "def line(x, a, b):\n    return a + b * x\n"
-ROWS = [f"{i / 9:.3f},{1 + 2 * i / 9 + 0.05 * (-1) ** i:.3f}" for i in range(10)]
+ROWS = line_spec.ROWS
 
 
 @pytest.fixture
@@ -53,9 +40,8 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    (tmp_path / "spec.toml").write_text(SPEC)
+    line_spec.write(tmp_path, SPEC)
     (tmp_path / "model.py").write_text(MODEL)
-    (tmp_path / "line.csv").write_text("\n".join(["x,y", *ROWS]))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return tmp_path
 
@@ -155,7 +141,7 @@ def test_what_a_model_prints_stays_out_of_the_answer(run, folder):
 
 
 def cells(row, text):
-    return "\n".join(["x,y", *ROWS[: row - 1], text, *ROWS[row:]])
+    return line_spec.csv(*ROWS[: row - 1], text, *ROWS[row:])
 
 
 BAD_FILES = {
@@ -166,14 +152,14 @@ BAD_FILES = {
         SPEC.replace("x = [0, 1]", "xx = [0, 1]"),
         "no column 'xx' (did you mean 'x'?)",
     ),
-    "non-numeric value": ("line.csv", cells(4, "0.3,much"), "row 4"),
-    "missing value": ("line.csv", cells(2, "0.1,"), "row 2"),
-    "infinite value": ("line.csv", cells(3, "0.2,inf"), "row 3"),
-    "input outside its box": ("line.csv", cells(5, "1.2,1"), "row 5"),
+    "non-numeric value": ("line.csv", cells(4, "0.3,much,n"), "row 4"),
+    "missing value": ("line.csv", cells(2, "0.1,,n"), "row 2"),
+    "infinite value": ("line.csv", cells(3, "0.2,inf,n"), "row 3"),
+    "input outside its box": ("line.csv", cells(5, "1.2,1,n"), "row 5"),
     "uneven columns": ("line.csv", cells(6, "0.5"), "row 6"),
-    "too few observations": ("line.csv", "\n".join(["x,y", *ROWS[:3]]), "3 observations"),
-    "no observations": ("line.csv", "x,y\n", "observations"),
-    "constant responses": ("line.csv", "\n".join(["x,y", *(f"{i / 9},2" for i in range(10))]), "constant"),
+    "too few observations": ("line.csv", line_spec.csv(*ROWS[:3]), "3 observations"),
+    "no observations": ("line.csv", line_spec.csv(), "observations"),
+    "constant responses": ("line.csv", line_spec.csv(*(f"{i / 9},2,n" for i in range(10))), "constant"),
     "wrong shape": ("model.py", MODEL.replace("a + b * x", "(a + b * x)[:3]"), "shape"),
     "model returns NaN": (
         "model.py",

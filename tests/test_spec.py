@@ -10,30 +10,14 @@ from l2calib.errors import DataError, InputError, ModelError, PriorError, SpecEr
 from l2calib.spec import examples, load_problem
 from l2calib.spec.columns import read_columns
 from l2calib.spec.priors import parse_prior
+from tests import line_spec
 
-SPEC = """
-[data]
-file = "line.csv"
-response = "y"
-
-[data.inputs]
-x = [0, 1]
-
-[model]
-expression = "a + b * x"
-
-[prior]
-a = "normal(0, 2)"
-b = "uniform(-5, 5)"
-"""
-ROWS = "x,y,note\n" + "".join(f"{i / 9},{1 + 2 * i / 9 + 0.01 * (-1) ** i},n{i}\n" for i in range(10))
+ROWS = line_spec.csv(*line_spec.ROWS)
 
 
 @pytest.fixture
 def spec(tmp_path):
-    (tmp_path / "line.csv").write_text(ROWS)
-    (tmp_path / "spec.toml").write_text(SPEC)
-    return tmp_path / "spec.toml"
+    return line_spec.write(tmp_path)
 
 
 def refused(spec, kind, match, **changes):
@@ -55,7 +39,7 @@ def test_a_spec_becomes_a_problem(spec):
     assert problem.parameter_names == ("a", "b")
     assert problem.inputs == {"x": (0.0, 1.0)}
     assert problem.response == "y"
-    assert problem.y[0] == pytest.approx(1.01)
+    assert problem.y[0] == pytest.approx(1.05)
     np.testing.assert_allclose(problem.predict_model(np.array([1.0, 2.0]), {"x": np.array([0.0, 0.5])}), [1.0, 2.0])
 
 
@@ -101,7 +85,7 @@ def test_an_unknown_spec_lists_the_examples(tmp_path):
         ("x = [0, 1]", 'x = [0, "one"]', r"wrong value for '1' in \[data.inputs.x\]"),
         ("x = [0, 1]", "x = [0, inf]", r"finite"),
         ("x = [0, 1]", "", r"wrong value for 'inputs'"),
-        ('a = "normal(0, 2)"', "a = 3", r"wrong value for 'a' in \[prior\].*received 3"),
+        ('a = "uniform(-5, 5)"', "a = 3", r"wrong value for 'a' in \[prior\].*received 3"),
         ("[model]", '[model]\npython = "m.py:f"', r"both of 'python' and 'expression'"),
         ('expression = "a + b * x"', "", r"neither of 'python' and 'expression'"),
         ("[data]", "[data", r"not valid TOML.*line 2"),
@@ -135,7 +119,7 @@ def test_a_spec_that_is_no_text(spec):
         ("a + b * x", "a * x", ModelError, r"'b'"),
         ('expression = "a + b * x"', 'python = "line.py:line"', ModelError, r"line\.py' does not exist"),
         ('expression = "a + b * x"', 'python = "line"', ModelError, r"names no function"),
-        ("uniform(-5, 5)", "uniform(5, -5)", PriorError, r"'b'.*no mass"),
+        ('b = "uniform(-5, 5)"', 'b = "uniform(5, -5)"', PriorError, r"'b'.*no mass"),
         ("uniform(-5, 5)", "unifrom(-5, 5)", PriorError, r"did you mean 'uniform'"),
     ],
 )
