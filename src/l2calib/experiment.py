@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from l2calib.arrays import Array, jnp
-from l2calib.data import Box, Observations
+from l2calib.data import Box, Observations, column
 from l2calib.errors import DataError, MethodError
 from l2calib.model import Model
 from l2calib.prior import Prior
@@ -45,7 +45,9 @@ class Experiment:
             )
         self.box.check_inside(self.x)
         self.x_unit = self.box.to_unit(self.x)
-        self.quadrature = quadrature or default_quadrature(len(self.box.names))
+        self.quadrature = default_quadrature(len(self.box.names)) if quadrature is None else quadrature
+        if not isinstance(self.quadrature, Quadrature):
+            raise MethodError(f"the quadrature is not one: received {quadrature!r:.60}; give gauss_legendre or sobol.")
         if self.quadrature.nodes.shape[1] != len(self.box.names):
             raise MethodError(
                 f"the quadrature has {self.quadrature.nodes.shape[1]} inputs and the problem has "
@@ -119,8 +121,14 @@ class Problem:
 
     def predict_model(self, theta: np.ndarray, x: Mapping[str, np.ndarray]) -> np.ndarray:
         """eta(x; theta) at columns of inputs in physical units."""
-        columns = np.column_stack([np.asarray(x[name], dtype=float) for name in self.input_names])
-        return np.asarray(self.experiment.model(jnp.asarray(columns), jnp.asarray(theta)))
+        columns = np.column_stack([column(x, name) for name in self.input_names])
+        values = np.asarray(theta, dtype=float)
+        if values.shape != (self.experiment.parameters,):
+            raise DataError(
+                f"theta must hold {', '.join(self.parameter_names)}: received shape {values.shape}; "
+                "give one value for each."
+            )
+        return np.asarray(self.experiment.model(jnp.asarray(columns), jnp.asarray(values)))
 
     def __repr__(self) -> str:
         return (
