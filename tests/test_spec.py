@@ -96,6 +96,11 @@ def test_the_tables_are_checked(spec, old, new, match):
     refused(spec, SpecError, match, replace=[(old, new)])
 
 
+def test_a_byte_order_mark_does_no_harm(spec):
+    spec.write_text("\ufeff" + spec.read_text(), encoding="utf-8")
+    assert load_problem(spec).response == "y"
+
+
 def test_a_spec_that_is_no_text(spec):
     spec.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SpecError, match="UTF-8"):
@@ -106,6 +111,7 @@ def test_a_spec_that_is_no_text(spec):
     ("old", "new", "kind", "match"),
     [
         ('"line.csv"', '"lin.csv"', DataError, r"lin\.csv' does not exist"),
+        ('"line.csv"', '"li\\u0000n.csv"', DataError, r"which no file can have"),
         ('response = "y"', 'response = "Y"', DataError, r"no column 'Y'.*x, y, note"),
         ('response = "y"', 'response = "nota"', DataError, r"did you mean 'note'"),
         ('response = "y"', 'response = "note"', DataError, r"'note'.*non-numeric.*rows 1, 2, 3, 4, 5 and 5 more"),
@@ -151,6 +157,9 @@ def test_a_python_model_that_cannot_be_had(spec, code, match):
         (ROWS.replace("note", "y"), "more than one column 'y'"),
         (ROWS.replace(",n3", "").replace(",n7", ",n7,8"), "3 columns, but 2 cells in rows 4, 8"),
         (b"\xff\xfe\x00\x01", "UTF-8"),
+        (ROWS.replace(",", ";"), "separate its columns by commas"),
+        (ROWS.replace(",", "\t"), "separate its columns by commas"),
+        ("0.1,1.2\n0.2,1.4\n", "has no header: its first line is '0.1, 1.2'"),
     ],
 )
 def test_a_csv_file_that_is_none(spec, content, match):
