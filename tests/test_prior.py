@@ -84,6 +84,12 @@ def test_what_is_no_distribution_is_refused(value):
         Prior({"a": value})
 
 
+@pytest.mark.parametrize("name", ["chain", "draw", "a/b"])
+def test_a_name_that_the_result_could_not_hold_is_refused(name):
+    with pytest.raises(PriorError, match=f"the name '{name}' cannot be given"):
+        Prior({name: l2.Uniform(0, 1)})
+
+
 @pytest.mark.parametrize("extreme", [l2.Gamma(1e-5, 1), l2.Beta(1e-5, 1e-5), l2.Normal(1e20, 1e-10)])
 def test_a_prior_that_double_precision_cannot_hold_is_refused(extreme):
     with pytest.raises(PriorError, match="less extreme"):

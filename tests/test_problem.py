@@ -256,6 +256,54 @@ def test_the_draws_and_curves_of_a_result_are_asked_for_in_numbers(result):
         result.marginal("slope", 0)
 
 
+@pytest.mark.parametrize(
+    ("x", "sentence"),
+    [
+        (np.array([0, 1, np.nan, 2]), r"missing or infinite values \(row 3\)"),
+        (["a", "b", "c"], "not an array of numbers"),
+        (None, "not an array of numbers"),
+        (np.zeros((4, 2, 1)), "not an array of numbers"),
+        ([], "no observations"),
+    ],
+)
+def test_a_design_that_is_none_is_refused(x, sentence):
+    with pytest.raises(DataError, match=sentence):
+        l2.Experiment(line, {"x": (0, 2)}, x, {"slope": l2.Uniform(0, 3)})
+
+
+@pytest.mark.parametrize(
+    ("mu", "sentence"),
+    [
+        (lambda z: z, "give a function of x"),
+        (lambda x: x[:, None], r"returns shape \(64, 1\)"),
+        (lambda x: jnp.log(-x), "not finite"),
+        (3, "cannot be evaluated"),
+    ],
+)
+def test_a_system_that_is_none_is_refused(mu, sentence):
+    with pytest.raises(ModelError, match=sentence):
+        l2.target(line, mu, {"x": (0, 2)}, {"slope": l2.Uniform(0, 3)})
+
+
+def test_a_system_without_a_target_is_refused():
+    with pytest.raises(l2.CalibrationFailed, match="flat at its minimum"):
+        l2.target(stuck_model, lambda x: -x, {"x": (0, 2)}, {"slope": l2.Uniform(0, 3)})
+
+
+def test_the_target_of_a_constant_system_is_found():
+    found = l2.target(line, lambda x: 1.0, {"x": (0, 2)}, {"slope": l2.Uniform(0, 3)})
+    assert found.theta == pytest.approx([0.75])
+    with pytest.raises(MethodError, match="must be positive: received -1"):
+        found.gamma(-1)
+
+
+def test_an_estimate_needs_a_problem_and_a_loss():
+    with pytest.raises(MethodError, match="must be a Problem"):
+        l2.estimate(3)
+    with pytest.raises(MethodError, match="the loss is not one: received 'l2'"):
+        l2.estimate(build(), "l2")
+
+
 def test_only_a_saved_result_is_loaded(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         l2.load(tmp_path / "none.nc")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from l2calib.arrays import Array, jnp
-from l2calib.data import Box, Observations, column
+from l2calib.data import Box, Observations, column, rows
 from l2calib.errors import DataError, MethodError
 from l2calib.model import Model
 from l2calib.prior import Prior
@@ -35,9 +35,7 @@ class Experiment:
         self.box = Box(inputs)
         self.prior = Prior(prior)
         self.model = Model(model, self.box.names, self.prior.names)
-        if not len(x):
-            raise DataError("there are no observations: received an empty design; give at least one row.")
-        self.x = np.asarray(x, dtype=float).reshape(len(x), -1)
+        self.x = _design(x)
         if self.x.shape[1] != len(self.box.names):
             raise DataError(
                 f"the design has {self.x.shape[1]} columns and there are {len(self.box.names)} inputs; "
@@ -85,6 +83,23 @@ class Experiment:
     def eta_nodes(self, theta: Array) -> Array:
         """The model at the quadrature nodes (Q,)."""
         return self.model(jnp.asarray(self.nodes), theta)
+
+
+def _design(x: Any) -> np.ndarray:
+    """The design as an array (n, k) of finite numbers."""
+    try:
+        design = np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        design = np.asarray(np.nan)
+    if design.ndim not in (1, 2):
+        raise DataError("the design is not an array of numbers, one row per observation; give one of shape (n, k).")
+    if not len(design):
+        raise DataError("there are no observations: received an empty design; give at least one row.")
+    design = design.reshape(len(design), -1)
+    wrong = np.flatnonzero(~np.isfinite(design).all(axis=1))
+    if wrong.size:
+        raise DataError(f"the design has missing or infinite values ({rows(wrong)}); drop or correct them.")
+    return design
 
 
 class Problem:

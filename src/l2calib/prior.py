@@ -13,6 +13,7 @@ from l2calib.distributions import Distribution, as_distribution
 from l2calib.errors import PriorError
 
 _TINY = 1e-300
+_TAKEN = ("chain", "draw")  # the dimensions of a posterior's draws
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ def _coordinate(name: str, distribution: Distribution) -> _Coordinate:
     """The coordinate of one parameter; PriorError if there is none in double precision."""
     if not isinstance(name, str):
         raise PriorError(f"the name of a parameter is not text: received {name!r}; give the model's argument.")
+    if name in _TAKEN or "/" in name:
+        raise PriorError(f"the name '{name}' cannot be given to a parameter: results use it otherwise; rename it.")
     low, high = distribution.support
     with np.errstate(all="ignore"):
         centre = distribution.quantile(np.array([0.5]))
