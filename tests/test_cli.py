@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,31 +11,20 @@ from pathlib import Path
 import pytest
 
 import l2calib.calibration
+import l2calib.plots
 import l2calib.result
 from l2calib import cli
-from l2calib.errors import CalibrationFailed
+from l2calib.cli.files import write
+from l2calib.errors import CalibrationFailed, SpecError
+from tests import line_spec
 
 PARAMETER_KEYS = ["mean", "sd", "q2.5", "q50", "q97.5"]
 RESULT_KEYS = ["method", "parameters", "theta_hat", "gamma", "sigma2", "rho", "engine", "status", "seconds"]
 PAPER = ["nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot"]
 
-SPEC = """
-[data]
-file = "line.csv"
-response = "y"
-
-[data.inputs]
-x = [0, 1]
-
-[model]
-python = "model.py:line"
-
-[prior]
-a = "uniform(-5, 5)"
-b = "uniform(-5, 5)"
-"""
+SPEC = line_spec.SPEC.replace(line_spec.EXPRESSION, 'python = "model.py:line"')
 MODEL = "def line(x, a, b):\n    return a + b * x\n"
-ROWS = [f"{i / 9:.3f},{1 + 2 * i / 9 + 0.05 * (-1) ** i:.3f}" for i in range(10)]
+ROWS = line_spec.ROWS
 
 
 @pytest.fixture
@@ -43,6 +33,7 @@ def run(monkeypatch, capsys):
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["l2calib", *map(str, arguments)])
+        monkeypatch.setattr(os, "_exit", sys.exit)
         with pytest.raises(SystemExit) as left:
             cli.main()
         captured = capsys.readouterr()
@@ -53,9 +44,8 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    (tmp_path / "spec.toml").write_text(SPEC)
+    line_spec.write(tmp_path, SPEC)
     (tmp_path / "model.py").write_text(MODEL)
-    (tmp_path / "line.csv").write_text("\n".join(["x,y", *ROWS]))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return tmp_path
 
@@ -147,15 +137,32 @@ def test_compare_runs_every_method_of_the_paper(run, folder):
 
 def test_what_a_model_prints_stays_out_of_the_answer(run, folder):
     (folder / "model.py").write_text("print('hello')\n" + MODEL.replace(":\n", ":\n    print('again')\n", 1))
-    status, out, err = run("calibrate", folder / "spec.toml", "--method", "nlm", "--json")
+    status, out, err = run("calibrate", folder / "spec.toml", "--method", "nlm", "--json", "--out", folder / "out")
     assert status == 0
-    json.loads(out)
+    assert out == (folder / "out" / "results.json").read_text()
     assert "hello" in err
     assert "again" in err
 
 
+def test_what_is_printed_below_python_stays_out_of_the_answer(capfd):
+    with cli._silent_stdout():
+        os.write(1, b"from a library")
+    print("the answer")
+    assert capfd.readouterr() == ("the answer\n", "from a library")
+
+
+def test_an_answer_that_cannot_be_printed_is_one_sentence(run, folder, monkeypatch):
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(l2calib.cli, "_calibrate", lambda *_: [])
+    monkeypatch.setattr(l2calib.cli.typer, "echo", lambda text, err=False: sys.stderr.write(text) if err else full())
+    status, out, err = run("calibrate", folder / "spec.toml", "--json")
+    assert (status, out, err) == (1, "", "l2calib: the answer cannot be printed: No space left on device.")
+
+
 def cells(row, text):
-    return "\n".join(["x,y", *ROWS[: row - 1], text, *ROWS[row:]])
+    return line_spec.csv(*ROWS[: row - 1], text, *ROWS[row:])
 
 
 BAD_FILES = {
@@ -166,14 +173,14 @@ BAD_FILES = {
         SPEC.replace("x = [0, 1]", "xx = [0, 1]"),
         "no column 'xx' (did you mean 'x'?)",
     ),
-    "non-numeric value": ("line.csv", cells(4, "0.3,much"), "row 4"),
-    "missing value": ("line.csv", cells(2, "0.1,"), "row 2"),
-    "infinite value": ("line.csv", cells(3, "0.2,inf"), "row 3"),
-    "input outside its box": ("line.csv", cells(5, "1.2,1"), "row 5"),
+    "non-numeric value": ("line.csv", cells(4, "0.3,much,n"), "row 4"),
+    "missing value": ("line.csv", cells(2, "0.1,,n"), "row 2"),
+    "infinite value": ("line.csv", cells(3, "0.2,inf,n"), "row 3"),
+    "input outside its box": ("line.csv", cells(5, "1.2,1,n"), "row 5"),
     "uneven columns": ("line.csv", cells(6, "0.5"), "row 6"),
-    "too few observations": ("line.csv", "\n".join(["x,y", *ROWS[:3]]), "3 observations"),
-    "no observations": ("line.csv", "x,y\n", "observations"),
-    "constant responses": ("line.csv", "\n".join(["x,y", *(f"{i / 9},2" for i in range(10))]), "constant"),
+    "too few observations": ("line.csv", line_spec.csv(*ROWS[:3]), "3 observations"),
+    "no observations": ("line.csv", line_spec.csv(), "observations"),
+    "constant responses": ("line.csv", line_spec.csv(*(f"{i / 9},2,n" for i in range(10))), "constant"),
     "wrong shape": ("model.py", MODEL.replace("a + b * x", "(a + b * x)[:3]"), "shape"),
     "model returns NaN": (
         "model.py",
@@ -192,6 +199,7 @@ BAD_FILES = {
     ),
     "not TOML": ("spec.toml", "[data", "not valid TOML"),
     "model file fails": ("model.py", "1 / 0\n", "ZeroDivisionError"),
+    "model leaves": ("model.py", MODEL.replace("return", "raise SystemExit(3)\n    return"), "SystemExit"),
 }
 
 
@@ -224,7 +232,10 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(run, folder, case, com
         (["calibrate", "wiffle", "--method", "nlm", "--method", "voodoo"], "nlm, koh, projected"),
         (["calibrate", "wiffle", "--seed", "minus"], "--seed"),
         (["calibrate", "wiffle", "--seed", "-1"], "--seed"),
+        (["calibrate", "wiffle", "--seed", str(2**63)], "the seed must be a whole number"),
+        (["calibrate", "wiffle", "--method", "NLM"], "did you mean 'nlm'?"),
         (["calibrate", "wiffle", "--jsno"], "--json"),
+        (["calibrate", "wiffle", "--out", ""], "received an empty --out"),
         (["calibrate"], "SPEC"),
         (["calibrat", "wiffle"], "calibrate"),
         ([], "--help"),
@@ -255,6 +266,20 @@ def test_a_failure_while_writing_leaves_nothing_behind(run, folder, monkeypatch)
     assert list(out.iterdir()) == []
 
 
+def test_a_name_that_is_taken_by_a_folder_is_refused_before_anything_is_moved(folder):
+    class Result:
+        method = "nlm"
+        save = staticmethod(Path.touch)
+
+    (folder / "out" / "results.json").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(l2calib.plots, "plot_calibration", lambda _: None)
+        patch.setattr(l2calib.plots, "save_figure", lambda _, stem: stem.with_suffix(".png").touch())
+        with pytest.raises(SpecError, match=r"'results\.json' is a folder there"):
+            write(folder / "out", "{}", [Result()])
+    assert [path.name for path in (folder / "out").iterdir()] == ["results.json"]
+
+
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
@@ -274,6 +299,23 @@ def test_failures_are_one_sentence_too(run, folder, monkeypatch, error, status, 
     assert said in err
     assert err.count("\n") == 1
     assert not (folder / "out").exists()
+
+
+def test_an_interrupt_is_one_sentence_and_no_crash(run, folder, monkeypatch):
+    monkeypatch.setattr(l2calib.calibration, "calibrate", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    before = signal.getsignal(signal.SIGINT)
+    status, out, err = run("calibrate", folder / "spec.toml", "--out", folder / "out")
+    assert (status, out) == (130, "")
+    assert err == "l2calib: interrupted before it was done; nothing was written.\n"
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not (folder / "out").exists()
+
+
+def test_help_that_cannot_be_printed_is_one_sentence():
+    command = [str(Path(sys.executable).with_name("l2calib")), "--help"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "l2calib: the answer cannot be printed: No space left on device.\n")
 
 
 def test_a_traceback_is_shown_when_asked_for(folder, monkeypatch):

@@ -196,3 +196,16 @@ def test_any_text_either_compiles_or_is_refused(text):
     except SpecError as error:
         said = str(error)
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("x", "lambda"), "'lambda' cannot be used in an expression because it is a word of Python"),
+        (("x", "a b"), "'a b' cannot be used in an expression because it is not a single word"),
+        (("x", "x"), "'x' is given twice"),
+    ],
+)
+def test_names_that_no_formula_can_hold_are_refused(names, said):
+    with pytest.raises(SpecError, match=said):
+        compile_expression("x", names)

@@ -66,6 +66,11 @@ def test_distributions_of_numpyro_are_accepted():
         lambda: l2.Gamma(0, 1),
         lambda: l2.Beta(1, 0),
         lambda: l2.HalfNormal(np.nan),
+        lambda: l2.Uniform("0", 3),
+        lambda: l2.Uniform(None, 3),
+        lambda: l2.Normal(0, 1j),
+        lambda: l2.TruncatedNormal(0, 1, "a", "b"),
+        lambda: Prior({"a": l2.LogNormal(1000, 1)}),
     ],
 )
 def test_a_prior_without_mass_is_refused(build):
@@ -73,6 +78,32 @@ def test_a_prior_without_mass_is_refused(build):
         build()
 
 
-def test_what_is_no_distribution_is_refused():
+@pytest.mark.parametrize("value", [3.0, "uniform(0, 1)", l2.Uniform])
+def test_what_is_no_distribution_is_refused(value):
     with pytest.raises(PriorError, match="is not a distribution"):
-        Prior({"a": 3.0})
+        Prior({"a": value})
+
+
+@pytest.mark.parametrize("name", ["chain", "draw", "a/b"])
+def test_a_name_that_the_result_could_not_hold_is_refused(name):
+    with pytest.raises(PriorError, match=f"the name '{name}' cannot be given"):
+        Prior({name: l2.Uniform(0, 1)})
+
+
+@pytest.mark.parametrize("extreme", [l2.Gamma(1e-5, 1), l2.Beta(1e-5, 1e-5), l2.Normal(1e20, 1e-10)])
+def test_a_prior_that_double_precision_cannot_hold_is_refused(extreme):
+    with pytest.raises(PriorError, match="less extreme"):
+        Prior({"a": extreme})
+
+
+@pytest.mark.parametrize(
+    ("theirs", "sentence"),
+    [
+        (dist.DiscreteUniform(0, 3), "not a continuous distribution of one number"),
+        (dist.Normal(jnp.zeros(2), 1.0), "not a continuous distribution of one number"),
+        (dist.Weibull(1.0, 2.0), "has no quantiles"),
+    ],
+)
+def test_distributions_of_numpyro_that_cannot_serve_are_refused(theirs, sentence):
+    with pytest.raises(PriorError, match=sentence):
+        Prior({"a": theirs})

@@ -10,30 +10,14 @@ from l2calib.errors import DataError, InputError, ModelError, PriorError, SpecEr
 from l2calib.spec import examples, load_problem
 from l2calib.spec.columns import read_columns
 from l2calib.spec.priors import parse_prior
+from tests import line_spec
 
-SPEC = """
-[data]
-file = "line.csv"
-response = "y"
-
-[data.inputs]
-x = [0, 1]
-
-[model]
-expression = "a + b * x"
-
-[prior]
-a = "normal(0, 2)"
-b = "uniform(-5, 5)"
-"""
-ROWS = "x,y,note\n" + "".join(f"{i / 9},{1 + 2 * i / 9 + 0.01 * (-1) ** i},n{i}\n" for i in range(10))
+ROWS = line_spec.csv(*line_spec.ROWS)
 
 
 @pytest.fixture
 def spec(tmp_path):
-    (tmp_path / "line.csv").write_text(ROWS)
-    (tmp_path / "spec.toml").write_text(SPEC)
-    return tmp_path / "spec.toml"
+    return line_spec.write(tmp_path)
 
 
 def refused(spec, kind, match, **changes):
@@ -55,7 +39,7 @@ def test_a_spec_becomes_a_problem(spec):
     assert problem.parameter_names == ("a", "b")
     assert problem.inputs == {"x": (0.0, 1.0)}
     assert problem.response == "y"
-    assert problem.y[0] == pytest.approx(1.01)
+    assert problem.y[0] == pytest.approx(1.05)
     np.testing.assert_allclose(problem.predict_model(np.array([1.0, 2.0]), {"x": np.array([0.0, 0.5])}), [1.0, 2.0])
 
 
@@ -101,7 +85,7 @@ def test_an_unknown_spec_lists_the_examples(tmp_path):
         ("x = [0, 1]", 'x = [0, "one"]', r"wrong value for '1' in \[data.inputs.x\]"),
         ("x = [0, 1]", "x = [0, inf]", r"finite"),
         ("x = [0, 1]", "", r"wrong value for 'inputs'"),
-        ('a = "normal(0, 2)"', "a = 3", r"wrong value for 'a' in \[prior\].*received 3"),
+        ('a = "uniform(-5, 5)"', "a = 3", r"wrong value for 'a' in \[prior\].*received 3"),
         ("[model]", '[model]\npython = "m.py:f"', r"both of 'python' and 'expression'"),
         ('expression = "a + b * x"', "", r"neither of 'python' and 'expression'"),
         ("[data]", "[data", r"not valid TOML.*line 2"),
@@ -110,6 +94,11 @@ def test_an_unknown_spec_lists_the_examples(tmp_path):
 )
 def test_the_tables_are_checked(spec, old, new, match):
     refused(spec, SpecError, match, replace=[(old, new)])
+
+
+def test_a_byte_order_mark_does_no_harm(spec):
+    spec.write_text("\ufeff" + spec.read_text(), encoding="utf-8")
+    assert load_problem(spec).response == "y"
 
 
 def test_a_spec_that_is_no_text(spec):
@@ -122,6 +111,7 @@ def test_a_spec_that_is_no_text(spec):
     ("old", "new", "kind", "match"),
     [
         ('"line.csv"', '"lin.csv"', DataError, r"lin\.csv' does not exist"),
+        ('"line.csv"', '"li\\u0000n.csv"', DataError, r"which no file can have"),
         ('response = "y"', 'response = "Y"', DataError, r"no column 'Y'.*x, y, note"),
         ('response = "y"', 'response = "nota"', DataError, r"did you mean 'note'"),
         ('response = "y"', 'response = "note"', DataError, r"'note'.*non-numeric.*rows 1, 2, 3, 4, 5 and 5 more"),
@@ -135,7 +125,7 @@ def test_a_spec_that_is_no_text(spec):
         ("a + b * x", "a * x", ModelError, r"'b'"),
         ('expression = "a + b * x"', 'python = "line.py:line"', ModelError, r"line\.py' does not exist"),
         ('expression = "a + b * x"', 'python = "line"', ModelError, r"names no function"),
-        ("uniform(-5, 5)", "uniform(5, -5)", PriorError, r"'b'.*no mass"),
+        ('b = "uniform(-5, 5)"', 'b = "uniform(5, -5)"', PriorError, r"'b'.*no mass"),
         ("uniform(-5, 5)", "unifrom(-5, 5)", PriorError, r"did you mean 'uniform'"),
     ],
 )
@@ -167,6 +157,9 @@ def test_a_python_model_that_cannot_be_had(spec, code, match):
         (ROWS.replace("note", "y"), "more than one column 'y'"),
         (ROWS.replace(",n3", "").replace(",n7", ",n7,8"), "3 columns, but 2 cells in rows 4, 8"),
         (b"\xff\xfe\x00\x01", "UTF-8"),
+        (ROWS.replace(",", ";"), "separate its columns by commas"),
+        (ROWS.replace(",", "\t"), "separate its columns by commas"),
+        ("0.1,1.2\n0.2,1.4\n", "has no header: its first line is '0.1, 1.2'"),
     ],
 )
 def test_a_csv_file_that_is_none(spec, content, match):

@@ -16,7 +16,7 @@ from l2calib.engines import Engine, default_engine
 from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
 from l2calib.experiment import Experiment, Problem
 from l2calib.methods import PAPER_METHODS, DensityMethod, DrawingMethod, method_named
-from l2calib.result import Calibration
+from l2calib.result import Calibration, checked_seed
 from l2calib.solve import Solution, solve_one
 
 if TYPE_CHECKING:
@@ -36,17 +36,21 @@ def calibrate(
     The engine is chosen by the number of parameters unless one is given. Raises CalibrationFailed when there is no
     posterior; anything less is in the result's status and messages.
     """
+    if not isinstance(problem, Problem):
+        raise MethodError(f"what is calibrated must be a Problem: received a {type(problem).__name__}; build one.")
     calibrator = _method(method)
     experiment = problem.experiment
-    integrator = engine or default_engine(experiment.parameters)
-    key = quickly_compiled(_key)(np.int64(seed))
+    integrator = _engine(engine, experiment)
+    key = quickly_compiled(_key)(np.int64(checked_seed(seed)))
     started = time.perf_counter()
     solution, level = solve_one(calibrator, experiment, integrator, problem.y, key)
     seconds = time.perf_counter() - started
     result = Calibration(problem, calibrator, integrator, solution, level, seed, seconds, key)
     if result.status.failed:
-        failures = (result.status & (Status.FLAT_LOSS | Status.NOT_FINITE)).sentences()
-        raise CalibrationFailed(" ".join(failures))
+        # A minimum on the boundary does not fail, but it may be why no gamma exists.
+        causes = Status.FLAT_LOSS | Status.NOT_FINITE | Status.MINIMUM_ON_BOUNDARY
+        failures = (result.status & causes).sentences()
+        raise CalibrationFailed(f"calibration by {result.method} failed: {' '.join(failures)}")
     return result
 
 
@@ -114,6 +118,8 @@ class Batch:
     def covers(self, theta: Sequence[float] | np.ndarray) -> np.ndarray:
         """Whether the 95% interval of every dataset and parameter holds theta (B, p)."""
         target = np.asarray(theta, dtype=float)
+        if target.shape not in (self.mean.shape, self.mean.shape[1:]):
+            raise DataError(f"theta must have shape {self.mean.shape[1:]}: received {target.shape}.")
         return np.asarray((self.quantiles[:, :, 0] <= target) & (target <= self.quantiles[:, :, 2]))
 
 
@@ -131,9 +137,28 @@ def calibrate_batch(
     `calibrate` gives for it with seed i.
     """
     known = experiment.experiment if isinstance(experiment, Problem) else experiment
+    if not isinstance(known, Experiment):
+        raise MethodError(f"a batch needs an Experiment or a Problem: received a {type(known).__name__}; build one.")
     calibrator = _method(method)
-    integrator = engine or default_engine(known.parameters)
-    y = np.asarray(responses, dtype=float)
+    integrator = _engine(engine, known)
+    y = _batch_of_responses(responses, known)
+    if not isinstance(seed, Sequence | np.ndarray):
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(checked_seed(seed)), jnp.arange(len(y)))
+    elif len(seed) == len(y):
+        keys = _keys([checked_seed(each) for each in seed])
+    else:
+        raise MethodError(f"there are {len(y)} datasets and {len(seed)} seeds; give one seed, or one for each.")
+    return Batch(calibrator.name, solve_batch(calibrator, known, integrator, y, keys, progress))
+
+
+def _batch_of_responses(responses: Any, known: Experiment) -> np.ndarray:
+    try:
+        y = np.asarray(responses, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"the responses of a batch are not an array of numbers: received a {type(responses).__name__}; "
+            f"give shape (datasets, {known.observations})."
+        ) from None
     if y.ndim != 2 or y.shape[1] != known.observations or not len(y):
         raise DataError(
             f"the responses of a batch must have shape (datasets, {known.observations}): received {y.shape}."
@@ -141,13 +166,7 @@ def calibrate_batch(
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y).all(axis=1)))
         raise DataError(f"dataset {row + 1} of the batch has missing or infinite responses; drop it.")
-    if isinstance(seed, int):
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(len(y)))
-    elif len(seed) == len(y):
-        keys = _keys(seed)
-    else:
-        raise MethodError(f"there are {len(y)} datasets and {len(seed)} seeds; give one seed, or one for each.")
-    return Batch(calibrator.name, solve_batch(calibrator, known, integrator, y, keys, progress))
+    return y
 
 
 @dataclass(frozen=True)
@@ -166,26 +185,43 @@ class Comparison:
         """One row per method and parameter."""
         import pandas as pd
 
-        return pd.concat({result.method: result.summary() for result in self.results}, names=["method", "parameter"])
+        return pd.concat(
+            [result.summary() for result in self.results],
+            keys=[result.method for result in self.results],
+            names=["method", "parameter"],
+        )
 
 
 def compare(
     problem: Problem,
-    methods: Iterable[str | DensityMethod | DrawingMethod] | None = None,
+    methods: str | DensityMethod | DrawingMethod | Iterable[str | DensityMethod | DrawingMethod] | None = None,
     seed: int = 0,
     engine: Engine | None = None,
 ) -> Comparison:
     """Every method of the paper, or those named, side by side."""
-    chosen = list(PAPER_METHODS) if methods is None else list(methods)
+    several = PAPER_METHODS if methods is None else methods
+    named = list(several) if isinstance(several, Iterable) and not isinstance(several, str) else [several]
+    if not named:
+        raise MethodError("there is nothing to compare: received no method; name one or leave them out for all.")
+    chosen = [_method(each) for each in named]
     return Comparison([calibrate(problem, method, seed, engine) for method in chosen])
 
 
 def _method(method: str | DensityMethod | DrawingMethod) -> DensityMethod | DrawingMethod:
     if isinstance(method, str):
         return method_named(method)
-    if hasattr(method, "fit") and hasattr(method, "prepare"):
+    if hasattr(method, "fit") and hasattr(method, "prepare") and not isinstance(method, type):
         return method
     raise MethodError(f"the method is not one: received {method!r}; give a name or for example GeneralBayes().")
+
+
+def _engine(engine: Engine | None, experiment: Experiment) -> Engine:
+    if engine is None:
+        return default_engine(experiment.parameters)
+    if isinstance(engine, type) or not (hasattr(engine, "points") and hasattr(engine, "levels")):
+        raise MethodError(f"the engine is not one: received {engine!r:.60}; give Integrate() or NUTS().")
+    engine.levels(experiment.parameters)
+    return engine
 
 
 def _key(seed: Array) -> Array:

@@ -10,6 +10,8 @@ import numpy as np
 
 from l2calib.errors import DataError, suggest
 
+_MISSING = {"", "na", "n/a", "nan", "nat", "<na>", "null", "none"}
+
 
 @dataclass(frozen=True)
 class Box:
@@ -18,15 +20,13 @@ class Box:
     ranges: Mapping[str, tuple[float, float]]
 
     def __post_init__(self) -> None:
-        if not self.ranges:
-            raise DataError("no input is named: received an empty mapping; give a range for at least one input.")
+        given: object = self.ranges
+        if not isinstance(given, Mapping) or not given:
+            raise DataError(f"no input has a range: received {given!r:.60}; give a mapping such as {{'x': (0, 1)}}.")
         for name, limits in self.ranges.items():
-            try:
-                low, high = (float(limit) for limit in limits)
-            except (TypeError, ValueError):
-                raise DataError(f"the range of input '{name}' is not (low, high): received {limits!r}.") from None
-            if not (np.isfinite([low, high]).all() and low < high):
-                raise DataError(f"the range of input '{name}' is empty: received ({low}, {high}); give low < high.")
+            if not isinstance(name, str):
+                raise DataError(f"the name of an input is not text: received {name!r}; rename the column.")
+            _check_range(name, limits)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,6 +57,20 @@ class Box:
                 )
 
 
+def _check_range(name: str, limits: Any) -> None:
+    try:
+        low, high = (np.nan, np.nan) if isinstance(limits, str) else (float(limit) for limit in limits)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(
+            f"the range of input '{name}' is not (low, high): received {limits!r:.60}; give two numbers."
+        ) from None
+    if not (low < high and np.isfinite(high - low)):
+        raise DataError(
+            f"the range of input '{name}' is empty or infinite: received {limits!r:.60}; "
+            "give finite numbers low < high."
+        )
+
+
 def rows(indices: np.ndarray) -> str:
     """'row 4' or 'rows 4, 17, 40': data rows counted from one."""
     shown = ", ".join(str(int(i) + 1) for i in indices[:5])
@@ -66,36 +80,55 @@ def rows(indices: np.ndarray) -> str:
 
 def column(data: Any, name: str) -> np.ndarray:
     """A finite float64 column of a frame (pandas, polars) or of a mapping of columns."""
-    known = [str(key) for key in (data.columns if hasattr(data, "columns") else data)]
+    known = _column_names(data)
     if name not in known:
         raise DataError(
             f"the data have no column '{name}'{suggest(name, known)}: the columns are {', '.join(known) or 'none'}."
         )
-    raw = np.asarray(data[name])
-    if raw.ndim != 1:
-        raise DataError(f"column '{name}' is not one-dimensional: received shape {raw.shape}; give one value per row.")
-    values = np.array([_as_float(value) for value in raw.tolist()])
+    cells = _cells(data[name], name)
+    values = np.array([_as_float(cell) for cell in cells], dtype=float)
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        kinds = {_trouble(raw.tolist()[i]) for i in wrong}
+        kinds = {_trouble(cells[i]) for i in wrong}
         count = f"{wrong.size} {' or '.join(sorted(kinds))} value{'s' if wrong.size > 1 else ''}"
         raise DataError(f"column '{name}' has {count} ({rows(wrong)}); drop or correct them before calibrating.")
     return values
 
 
-def _as_float(value: object) -> float:
+def _column_names(data: Any) -> list[str]:
+    is_lazy = hasattr(data, "collect")
+    if is_lazy or not (hasattr(data, "columns") or hasattr(data, "keys")):
+        remedy = "collect it first" if is_lazy else "give a pandas or polars frame or a mapping of columns"
+        raise DataError(f"the data are not a table: received a {type(data).__name__}; {remedy}.")
+    return [str(key) for key in (data.columns if hasattr(data, "columns") else data)]
+
+
+def _cells(raw: Any, name: str) -> list[Any]:
     try:
-        return float(value)  # type: ignore[arg-type]
+        array = np.ma.asarray(raw)
+    except ValueError:
+        raise DataError(f"column '{name}' holds lists of different lengths; give one value per row.") from None
+    if array.ndim != 1:
+        raise DataError(
+            f"column '{name}' is not one-dimensional: received shape {array.shape}; give one value per row."
+        )
+    # Dates would turn into counts of nanoseconds; masked cells turn into None.
+    return list((array.astype(str) if array.dtype.kind in "mM" else array).tolist())
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
     except (TypeError, ValueError):
         return float("nan")
 
 
 def _trouble(value: object) -> str:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return "missing"
-    if isinstance(value, str) and np.isnan(_as_float(value)):
-        return "missing" if value.strip().lower() in ("na", "nan", "null", "none") else "non-numeric"
-    return "missing" if np.isnan(_as_float(value)) else "infinite"
+    if np.isinf(_as_float(value)):
+        return "infinite"
+    return "missing" if str(value).strip().lower() in _MISSING else "non-numeric"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +143,8 @@ class Observations:
     @classmethod
     def from_columns(cls, data: Any, response: str, box: Box) -> Observations:
         """Read and check the response and the inputs of a frame or mapping."""
+        if not isinstance(response, str):
+            raise DataError(f"the response is not the name of a column: received {response!r:.60}; give one as text.")
         if response in box.names:
             raise DataError(f"'{response}' is both the response and an input; name two different columns.")
         y = column(data, response)
@@ -122,7 +157,7 @@ class Observations:
                 )
         x = np.column_stack(columns)
         box.check_inside(x)
-        if len(y) and np.ptp(y) == 0:
+        if len(y) > 1 and np.ptp(y) == 0:
             raise DataError(
                 f"the response '{response}' is constant: received {y[0]:g} in all {len(y)} rows; "
                 "a model cannot be calibrated against it."

@@ -30,9 +30,23 @@ class Distribution(Protocol):
     def quantile(self, probability: np.ndarray) -> np.ndarray: ...
 
 
-def _require(holds: bool, name: str, received: str, remedy: str) -> None:
+def _require(holds: bool, name: str, given: object, remedy: str) -> None:
     if not holds:
+        received = ", ".join(f"{argument} = {value!r}" for argument, value in vars(given).items())
         raise PriorError(f"the prior {name} has no mass: received {received}; {remedy}.")
+
+
+def _finite(*values: Any) -> bool:
+    """Whether all of these are finite numbers."""
+    return _numbers(*values) and bool(np.isfinite([float(value) for value in values]).all())
+
+
+def _numbers(*values: Any) -> bool:
+    """Whether all of these are numbers, if perhaps infinite."""
+    try:
+        return not any(isinstance(value, str) or np.ndim(value) or np.isnan(float(value)) for value in values)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _inside(value: Array, low: float, high: float, log_density: Array) -> Array:
@@ -47,8 +61,8 @@ class Uniform:
     high: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite([self.low, self.high]).all() and self.low < self.high)
-        _require(holds, "uniform", f"low = {self.low}, high = {self.high}", "give finite low < high")
+        holds = _finite(self.low, self.high) and self.low < self.high
+        _require(holds, "uniform", self, "give finite numbers low < high")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -69,8 +83,8 @@ class Normal:
     sd: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite([self.mean, self.sd]).all() and self.sd > 0)
-        _require(holds, "normal", f"mean = {self.mean}, sd = {self.sd}", "give a finite mean and sd > 0")
+        holds = _finite(self.mean, self.sd) and self.sd > 0
+        _require(holds, "normal", self, "give a finite mean and sd > 0")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -93,9 +107,8 @@ class TruncatedNormal:
     high: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite([self.mean, self.sd]).all() and self.sd > 0 and self.low < self.high)
-        received = f"mean = {self.mean}, sd = {self.sd}, low = {self.low}, high = {self.high}"
-        _require(holds and self._mass > _TINY, "truncated normal", received, "give sd > 0 and low < high near the mean")
+        holds = _finite(self.mean, self.sd) and _numbers(self.low, self.high) and self.sd > 0 and self.low < self.high
+        _require(holds and self._mass > _TINY, "truncated normal", self, "give sd > 0 and low < high near the mean")
 
     @property
     def _tails(self) -> tuple[float, float]:
@@ -133,9 +146,8 @@ class LogNormal:
     sd_log: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite([self.mean_log, self.sd_log]).all() and self.sd_log > 0)
-        received = f"mean_log = {self.mean_log}, sd_log = {self.sd_log}"
-        _require(holds, "log-normal", received, "give a finite mean_log and sd_log > 0")
+        holds = _finite(self.mean_log, self.sd_log) and self.sd_log > 0
+        _require(holds, "log-normal", self, "give a finite mean_log and sd_log > 0")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -158,8 +170,8 @@ class Gamma:
     rate: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite([self.shape, self.rate]).all() and self.shape > 0 and self.rate > 0)
-        _require(holds, "gamma", f"shape = {self.shape}, rate = {self.rate}", "give shape > 0 and rate > 0")
+        holds = _finite(self.shape, self.rate) and self.shape > 0 and self.rate > 0
+        _require(holds, "gamma", self, "give shape > 0 and rate > 0")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -182,8 +194,8 @@ class Beta:
     b: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite([self.a, self.b]).all() and self.a > 0 and self.b > 0)
-        _require(holds, "beta", f"a = {self.a}, b = {self.b}", "give a > 0 and b > 0")
+        holds = _finite(self.a, self.b) and self.a > 0 and self.b > 0
+        _require(holds, "beta", self, "give a > 0 and b > 0")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -205,8 +217,8 @@ class HalfNormal:
     sd: float
 
     def __post_init__(self) -> None:
-        holds = bool(np.isfinite(self.sd) and self.sd > 0)
-        _require(holds, "half-normal", f"sd = {self.sd}", "give sd > 0")
+        holds = _finite(self.sd) and self.sd > 0
+        _require(holds, "half-normal", self, "give sd > 0")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -237,15 +249,33 @@ class _Numpyro:
         return _inside(value, low, high, self.distribution.log_prob(jnp.clip(value, low, high)))
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
-        return np.asarray(self.distribution.icdf(jnp.asarray(probability)))
+        return np.asarray(self.distribution.icdf(jnp.asarray(probability)), dtype=float)
+
+    def check(self, name: str) -> None:
+        """Raise PriorError unless this is a continuous distribution of one number, with quantiles."""
+        kind = type(self.distribution).__name__
+        if self.distribution.batch_shape or self.distribution.event_shape or self.distribution.support.is_discrete:
+            raise PriorError(
+                f"the prior of '{name}' is not a continuous distribution of one number: received numpyro's {kind}; "
+                "give for example Uniform(0, 1)."
+            )
+        try:
+            self.quantile(np.array([0.5]))
+        except (ImportError, NotImplementedError, TypeError, ValueError):
+            raise PriorError(
+                f"the prior of '{name}' has no quantiles: numpyro's {kind} cannot compute them here; "
+                "give a distribution of l2calib, for example Gamma(2, 1)."
+            ) from None
 
 
 def as_distribution(name: str, value: object) -> Distribution:
     """The distribution of parameter `name`, ours or numpyro's."""
-    if isinstance(value, Distribution):
+    if isinstance(value, Distribution) and not isinstance(value, type):
         return value
-    if all(hasattr(value, attribute) for attribute in ("log_prob", "support", "icdf")):
-        return _Numpyro(value)
+    if all(hasattr(value, attribute) for attribute in ("log_prob", "support", "icdf", "batch_shape")):
+        theirs = _Numpyro(value)
+        theirs.check(name)
+        return theirs
     raise PriorError(
-        f"the prior of '{name}' is not a distribution: received {value!r}; give for example Uniform(0, 1)."
+        f"the prior of '{name}' is not a distribution: received {value!r:.80}; give for example Uniform(0, 1)."
     )

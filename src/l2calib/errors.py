@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import enum
+import operator
 from collections.abc import Iterable
+from typing import Any
 
 
 class L2CalibError(Exception):
@@ -81,8 +83,9 @@ _SENTENCES = {
         "fix a parameter or give data that identify it."
     ),
     Status.NOT_CONVERGED: (
-        "The search for the smallest loss stopped before its gradient vanished: "
-        "treat the estimate with care and check that the model is smooth in its parameters."
+        "The search for the smallest loss stopped before its gradient vanished: the model may not be smooth in its "
+        "parameters, or the loss may be flat to second order at its minimum, and then gamma rests on rounding; "
+        "treat both with care."
     ),
     Status.INACCURATE: (
         "The numerical integration did not reach its tolerance: compare with the NUTS engine before relying on it."
@@ -98,5 +101,18 @@ _SENTENCES = {
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name, empty when nothing is near."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean '{near[0]}'?)" if near else ""
+    spelt = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), list(spelt), n=1)
+    return f" (did you mean '{spelt[near[0]]}'?)" if near else ""
+
+
+def whole_number(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """The value as an int; MethodError unless it is a whole number in that range."""
+    allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least or (most is not None and number > most):
+        raise MethodError(f"{what} must be a whole number, {allowed}: received {value!r:.60}.")
+    return number

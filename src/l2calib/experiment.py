@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from l2calib.arrays import jnp
-from l2calib.data import Box, Observations
+from l2calib.data import Box, Observations, column, rows
 from l2calib.errors import DataError, MethodError
 from l2calib.model import Model
 from l2calib.prior import Prior
@@ -37,9 +37,7 @@ class Experiment:
         self.box = Box(inputs)
         self.prior = Prior(prior)
         self.model = Model(model, self.box.names, self.prior.names)
-        if not len(x):
-            raise DataError("there are no observations: received an empty design; give at least one row.")
-        self.x = np.asarray(x, dtype=float).reshape(len(x), -1)
+        self.x = _design(x)
         if self.x.shape[1] != len(self.box.names):
             raise DataError(
                 f"the design has {self.x.shape[1]} columns and there are {len(self.box.names)} inputs; "
@@ -47,7 +45,9 @@ class Experiment:
             )
         self.box.check_inside(self.x)
         self.x_unit = self.box.to_unit(self.x)
-        self.quadrature = quadrature or default_quadrature(len(self.box.names))
+        self.quadrature = default_quadrature(len(self.box.names)) if quadrature is None else quadrature
+        if not isinstance(self.quadrature, Quadrature):
+            raise MethodError(f"the quadrature is not one: received {quadrature!r:.60}; give gauss_legendre or sobol.")
         if self.quadrature.nodes.shape[1] != len(self.box.names):
             raise MethodError(
                 f"the quadrature has {self.quadrature.nodes.shape[1]} inputs and the problem has "
@@ -88,6 +88,23 @@ class Experiment:
         return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
 
 
+def _design(x: Any) -> np.ndarray:
+    """The design as an array (n, k) of finite numbers."""
+    try:
+        design = np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        design = np.asarray(np.nan)
+    if design.ndim not in (1, 2):
+        raise DataError("the design is not an array of numbers, one row per observation; give one of shape (n, k).")
+    if not len(design):
+        raise DataError("there are no observations: received an empty design; give at least one row.")
+    design = design.reshape(len(design), -1)
+    wrong = np.flatnonzero(~np.isfinite(design).all(axis=1))
+    if wrong.size:
+        raise DataError(f"the design has missing or infinite values ({rows(wrong)}); drop or correct them.")
+    return design
+
+
 class Problem:
     """An experiment and its responses, from a frame or a mapping of columns."""
 
@@ -122,8 +139,14 @@ class Problem:
 
     def predict_model(self, theta: np.ndarray, x: Mapping[str, np.ndarray]) -> np.ndarray:
         """eta(x; theta) at columns of inputs in physical units."""
-        columns = np.column_stack([np.asarray(x[name], dtype=float) for name in self.input_names])
-        return np.asarray(self.experiment.model(jnp.asarray(columns), jnp.asarray(theta)))
+        columns = np.column_stack([column(x, name) for name in self.input_names])
+        values = np.asarray(theta, dtype=float)
+        if values.shape != (self.experiment.parameters,):
+            raise DataError(
+                f"theta must hold {', '.join(self.parameter_names)}: received shape {values.shape}; "
+                "give one value for each."
+            )
+        return np.asarray(self.experiment.model(jnp.asarray(columns), jnp.asarray(values)))
 
     def __repr__(self) -> str:
         return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import keyword
 import math
 import operator
 import warnings
@@ -56,6 +57,7 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[..., Array]:
     A declared name hides a constant of the same name, so a parameter may be called ``e``.
     """
     declared = tuple(names)
+    _check_names(declared)
     term = _Compiler(text, declared).translate()
 
     def evaluate(*args: Any, **kwargs: Any) -> Array:
@@ -68,6 +70,15 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[..., Array]:
     evaluate.__name__ = "expression"
     evaluate.__doc__ = text
     return evaluate
+
+
+def _check_names(declared: tuple[str, ...]) -> None:
+    for name in declared:
+        if keyword.iskeyword(name) or not name.isidentifier():
+            trouble = "is a word of Python" if keyword.iskeyword(name) else "is not a single word"
+            raise SpecError(f"the name '{name}' cannot be used in an expression because it {trouble}; rename it.")
+        if declared.count(name) > 1:
+            raise SpecError(f"the name '{name}' is given twice, as an input and as a parameter; rename one of them.")
 
 
 class _Compiler:

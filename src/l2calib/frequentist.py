@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from l2calib.arrays import jax, jnp
+from l2calib.arrays import Array, jax, jnp
 from l2calib.data import Box
-from l2calib.errors import CalibrationFailed, Status
+from l2calib.errors import CalibrationFailed, MethodError, ModelError, Status
 from l2calib.experiment import Experiment, Problem
 from l2calib.losses import (
     L2,
@@ -50,6 +50,10 @@ class Estimate:
 
 def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = None) -> Estimate:
     """The minimiser of a loss (L2 by default) and its standard errors."""
+    if not isinstance(problem, Problem):
+        raise MethodError(f"what is estimated must be a Problem: received a {type(problem).__name__}; build one.")
+    if isinstance(loss, str | type):
+        raise MethodError(f"the loss is not one: received {loss!r}; give L2() or OLS().")
     chosen, experiment = loss or L2(), problem.experiment
     gcv = smoother or GCV()
     tables = gcv.prepare(experiment)
@@ -89,6 +93,8 @@ class L2Target:
 
     def gamma(self, sigma2: float) -> float:
         """The limit of the OLS scaling, for errors of variance sigma2; n times it is the limit for the L2 loss."""
+        if not sigma2 > 0:
+            raise MethodError(f"the variance of the errors must be positive: received {sigma2}.")
         return float(matched_gamma(jnp.asarray(self.V), jnp.asarray(4 * sigma2 * self.slopes)))
 
     def general_bayes_sd(self, n: int, sigma2: float) -> np.ndarray:
@@ -108,15 +114,17 @@ def target(
     quadrature: Quadrature | None = None,
 ) -> L2Target:
     """theta_L2 of a model and a known system mu, a function of the same named inputs."""
-    rule = quadrature or default_quadrature(len(inputs))
     box = Box(inputs)
+    rule = quadrature or default_quadrature(len(box.names))
     nodes = box.from_unit(rule.nodes)
     experiment = Experiment(model, inputs, nodes, prior, rule)
     loss = L2()
-    system = jnp.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    system = _system(mu, box, nodes)
     values = experiment.node_span.project(system)
     minima = loss_minima(loss, experiment, loss_candidates(loss, experiment), values)
     at = loss_derivatives(loss, experiment, values, minima.theta)
+    if bool(is_flat(at)):
+        raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
     return L2Target(
         names=experiment.prior.names,
         theta=np.asarray(minima.theta),
@@ -125,3 +133,20 @@ def target(
         slopes=np.asarray(at.gauss_newton) / 2,
         status=Status(int(minima.status)),
     )
+
+
+def _system(mu: Callable[..., Any], box: Box, nodes: np.ndarray) -> Array:
+    """mu at the nodes (Q,)."""
+    try:
+        values = np.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(
+            f"the system mu cannot be evaluated: {reason:.200}; give a function of {', '.join(box.names)}."
+        ) from error
+    if values.shape not in ((), (len(nodes),)) or not np.isfinite(values).all():
+        raise ModelError(
+            f"the system mu returns shape {values.shape} or values that are not finite at {len(nodes)} inputs; "
+            f"it must return one finite value for each, shape ({len(nodes)},)."
+        )
+    return jnp.broadcast_to(values, (len(nodes),))

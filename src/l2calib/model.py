@@ -31,7 +31,13 @@ class Model:
         self._check_argument_names()
 
     def _check_argument_names(self) -> None:
-        arguments = inspect.signature(self.function).parameters.values()
+        try:
+            arguments = inspect.signature(self.function).parameters.values()
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"the arguments of the model have no names: received {self.function!r:.60}; "
+                "wrap it in a function of the inputs and the parameters."
+            ) from None
         named = [a for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
         takes_anything = any(a.kind is a.VAR_KEYWORD for a in arguments)
         accepted = [a.name for a in named]
@@ -41,7 +47,7 @@ class Model:
                 kind = "input" if name in self.input_names else "parameter"
                 raise ModelError(
                     f"the model has no argument for the {kind} '{name}'{suggest(name, accepted)}: "
-                    f"its arguments are {', '.join(accepted)}; rename one or the other."
+                    f"its arguments are {', '.join(accepted) or 'without names'}; rename one or the other."
                 )
         for argument in named:
             if argument.default is argument.empty and argument.name not in given:
@@ -59,7 +65,16 @@ class Model:
         """What the function returns, whatever its shape."""
         inputs = {name: x[:, j] for j, name in enumerate(self.input_names)}
         parameters = {name: theta[j] for j, name in enumerate(self.parameter_names)}
-        return jnp.asarray(self.function(**inputs, **parameters), dtype=float)
+        returned = self.function(**inputs, **parameters)
+        if returned is None:
+            raise ModelError("the model returns nothing; end it with 'return' and the modelled values.")
+        values = jnp.asarray(returned)
+        if not jnp.issubdtype(values.dtype, jnp.floating):
+            raise ModelError(
+                f"the model returns values of type {values.dtype}, which have no derivatives; "
+                "return real floating-point numbers."
+            )
+        return values.astype(float)
 
     def check(self, x: np.ndarray, thetas: np.ndarray) -> None:
         """Raise ModelError unless eta is finite, of the right shape and moved by every parameter at these thetas."""
@@ -68,11 +83,19 @@ class Model:
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).all(axis=1)))
             found = "NaN" if np.isnan(values[row]).any() else "an infinite value"
-            where = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.parameter_names, thetas[row], strict=True))
-            raise ModelError(f"the model returns {found} at {where}; mend it or narrow the prior.")
+            column = int(np.argmin(np.isfinite(values[row])))
+            theta, inputs = _named(self.parameter_names, thetas[row]), _named(self.input_names, x[column])
+            raise ModelError(f"the model returns {found} at {theta} (where {inputs}); mend it or narrow the prior.")
         slopes = np.asarray(quickly_compiled(jax.vmap(jax.jacfwd(self, 1), (None, 0)))(x, thetas))
         for j, name in enumerate(self.parameter_names):
-            if np.isnan(slopes[..., j]).all() or not np.any(slopes[..., j] != 0):
+            undefined = np.isnan(slopes[..., j]).all(axis=0)
+            if undefined.any():
+                inputs = _named(self.input_names, x[int(np.argmax(undefined))])
+                raise ModelError(
+                    f"the derivative of the model by its parameter '{name}' is NaN where {inputs}; "
+                    "write the model so that it can be differentiated there, or leave that value out of the range."
+                )
+            if not np.any(slopes[..., j] != 0):
                 raise ModelError(f"the model does not depend on its parameter '{name}'; remove it from the prior.")
 
     def _check_shape(self, x: np.ndarray, theta: np.ndarray) -> None:
@@ -84,9 +107,12 @@ class Model:
             ) from error
         except jax.errors.ConcretizationTypeError as error:
             raise ModelError(
-                "the model branches on the value of an argument; use jax.numpy.where instead of if."
+                "the model needs the value of an argument, by if, float() or the math module; "
+                "write it with jax.numpy, and with jax.numpy.where instead of if."
             ) from error
-        except Exception as error:
+        except ModelError:
+            raise
+        except (Exception, SystemExit) as error:
             reason = " ".join(str(error).split())[:200]
             raise ModelError(
                 f"the model raised {type(error).__name__}: {reason}; mend it before calibrating."
@@ -96,3 +122,7 @@ class Model:
                 f"the model returns shape {shape} for {len(x)} values of its inputs; "
                 f"it must return one value for each, shape ({len(x)},)."
             )
+
+
+def _named(names: tuple[str, ...], values: np.ndarray) -> str:
+    return ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))

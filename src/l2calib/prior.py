@@ -13,6 +13,7 @@ from l2calib.distributions import Distribution, as_distribution
 from l2calib.errors import PriorError
 
 _TINY = 1e-300
+_TAKEN = ("chain", "draw")  # the dimensions of a posterior's draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +92,15 @@ class Prior:
     """Independent distributions of the named parameters theta_1, ..., theta_p."""
 
     def __init__(self, distributions: Mapping[str, object]) -> None:
-        if not distributions:
-            raise PriorError("the prior names no parameter: received an empty mapping; give at least one distribution.")
+        given: object = distributions
+        if not isinstance(given, Mapping) or not given:
+            raise PriorError(
+                f"the prior names no parameter: received {given!r:.60}; "
+                "give a mapping such as {'theta': Uniform(0, 1)}."
+            )
         self.distributions = {name: as_distribution(name, value) for name, value in distributions.items()}
         self.names = tuple(self.distributions)
-        for name, distribution in self.distributions.items():
-            low, high = distribution.support
-            centre = distribution.quantile(np.array([0.5]))
-            if not (low < high and np.isfinite(centre).all()):
-                raise PriorError(f"the prior of '{name}' has no mass on ({low}, {high}); give a proper distribution.")
-        self._coordinates = tuple(_Coordinate.of(d) for d in self.distributions.values())
+        self._coordinates = tuple(_coordinate(name, each) for name, each in self.distributions.items())
         self.low = np.array([c.low for c in self._coordinates])
         self.high = np.array([c.high for c in self._coordinates])
         self._kinds = _by_kind(np.isfinite(self.low), np.isfinite(self.high))
@@ -147,3 +147,23 @@ def _by_kind(ends_below: np.ndarray, ends_above: np.ndarray) -> list[np.ndarray]
     """The indices of parameters with supports of the same kind."""
     kind = 2 * ends_below + ends_above
     return [np.flatnonzero(kind == each) for each in np.unique(kind)]
+
+
+def _coordinate(name: str, distribution: Distribution) -> _Coordinate:
+    """The coordinate of one parameter; PriorError if there is none in double precision."""
+    if not isinstance(name, str):
+        raise PriorError(f"the name of a parameter is not text: received {name!r}; give the model's argument.")
+    if name in _TAKEN or "/" in name:
+        raise PriorError(f"the name '{name}' cannot be given to a parameter: results use it otherwise; rename it.")
+    low, high = distribution.support
+    with np.errstate(all="ignore"):
+        centre = distribution.quantile(np.array([0.5]))
+        if not (low < high and np.isfinite(centre).all()):
+            raise PriorError(f"the prior of '{name}' has no mass on ({low}, {high}); give a proper distribution.")
+        coordinate = _Coordinate.of(distribution)
+    if not (np.isfinite(coordinate.centre) and 0 < coordinate.scale < np.inf):
+        raise PriorError(
+            f"the prior of '{name}' crowds its mass into too little of ({low}, {high}) for double precision: "
+            f"received {distribution}; give one that is less extreme."
+        )
+    return coordinate

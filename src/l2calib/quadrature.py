@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from l2calib.errors import MethodError
+from l2calib.errors import MethodError, whole_number
 
 _DEFAULT_NODES_PER_INPUT = {1: 64, 2: 20}
 _DEFAULT_SOBOL_POWER = 12
@@ -21,7 +21,7 @@ class Quadrature:
     weights: np.ndarray
 
     def __post_init__(self) -> None:
-        shapes_agree = self.nodes.ndim == 2 and self.weights.shape == self.nodes.shape[:1]
+        shapes_agree = self.nodes.size > 0 and self.nodes.ndim == 2 and self.weights.shape == self.nodes.shape[:1]
         if not shapes_agree:
             raise MethodError(
                 f"quadrature needs nodes (Q, k) and weights (Q,): received {self.nodes.shape} and {self.weights.shape}."
@@ -32,6 +32,8 @@ class Quadrature:
 
 def gauss_legendre(inputs: int, nodes_per_input: int) -> Quadrature:
     """The tensor Gauss-Legendre rule."""
+    whole_number(inputs, "the number of inputs", least=1)
+    whole_number(nodes_per_input, "the number of nodes per input", least=1)
     points, weights = np.polynomial.legendre.leggauss(nodes_per_input)
     points, weights = (points + 1) / 2, weights / 2
     nodes = np.array(list(itertools.product(points, repeat=inputs)))
@@ -43,6 +45,8 @@ def sobol(inputs: int, power: int = _DEFAULT_SOBOL_POWER, seed: int = 0) -> Quad
     """2**power scrambled Sobol points with equal weights."""
     from scipy.stats import qmc
 
+    whole_number(inputs, "the number of inputs", least=1)
+    whole_number(power, "the power of two", least=0, most=30)
     nodes = qmc.Sobol(inputs, scramble=True, rng=np.random.default_rng(seed)).random_base2(power)
     return Quadrature(nodes, np.full(len(nodes), 1 / len(nodes)))
 

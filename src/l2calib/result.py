@@ -12,7 +12,7 @@ import numpy as np
 
 from l2calib.arrays import jax, jnp
 from l2calib.engines import Engine, Integrate
-from l2calib.errors import MethodError, Status
+from l2calib.errors import DataError, MethodError, Status, suggest, whole_number
 from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
 from l2calib.posterior import PROBABILITIES
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
 _CHAINS = 4
+_MAXIMUM_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,9 @@ class Calibration:
         Independent draws, except from NUTS: then they are taken from its chains, which run again if more are wanted
         than there are.
         """
-        if number < 1:
-            raise MethodError(f"the number of draws must be positive: received {number}.")
+        whole_number(number, "the number of draws", least=1)
         fit_key, _ = stage_keys(self.key)
-        key = jax.random.fold_in(self.key, 1) if seed is None else jax.random.key(seed)
+        key = jax.random.fold_in(self.key, 1) if seed is None else jax.random.key(checked_seed(seed))
         if self.engine == "nuts":
             theta = self._from_chains(number, key)
         else:
@@ -149,7 +149,11 @@ class Calibration:
     def marginal(self, name: str, points: int = 200) -> tuple[np.ndarray, np.ndarray]:
         """The marginal posterior density of one parameter: a grid of values and the density there."""
         if name not in self.parameter_names:
-            raise MethodError(f"there is no parameter '{name}': the parameters are {', '.join(self.parameter_names)}.")
+            near = suggest(str(name), self.parameter_names)
+            raise MethodError(
+                f"there is no parameter '{name}'{near}: the parameters are {', '.join(self.parameter_names)}."
+            )
+        whole_number(points, "the number of points", least=2)
         j = self.parameter_names.index(name)
         curve = marginal_curve(self.problem.experiment.prior, points)
         theta, density = curve(self.solution.points, j)
@@ -177,7 +181,7 @@ class Calibration:
         import xarray as xr
         from arviz_base import from_dict
 
-        per_chain = -(-draws // _CHAINS)
+        per_chain = -(-whole_number(draws, "the number of draws", least=1) // _CHAINS)
         drawn = self.draws(per_chain * _CHAINS)
         problem = self.problem
         tree = from_dict(
@@ -233,8 +237,17 @@ def load(path: str | os.PathLike[str]) -> xr.DataTree:
     """Read what `Calibration.save` wrote."""
     import xarray as xr
 
-    with xr.open_datatree(path, engine="h5netcdf") as tree:
-        return tree.load()
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            return tree.load()
+    except OSError as error:
+        found = "is no NetCDF file" if Path(path).is_file() else "does not exist"
+        raise DataError(f"the result '{path}' {found}; give a file that was written by save or --out.") from error
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed as an int; MethodError if it cannot be one."""
+    return whole_number(seed, "the seed", least=0, most=_MAXIMUM_SEED)
 
 
 def _optional(value: Any) -> float | None:

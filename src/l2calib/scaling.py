@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.errors import MethodError, Status
+from l2calib.errors import Status, whole_number
 from l2calib.experiment import Experiment
 from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
 from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
@@ -72,8 +72,7 @@ class Bootstrap:
     refit_smoother: bool = False
 
     def __post_init__(self) -> None:
-        if self.resamples < 2:
-            raise MethodError(f"the bootstrap needs at least 2 resamples: received {self.resamples}.")
+        whole_number(self.resamples, "the number of resamples", least=2)
 
     @property
     def suffix(self) -> str:

@@ -39,6 +39,12 @@ def write(folder: Path, json: str, results: Sequence[Calibration]) -> list[Path]
                 result.save(staging / f"{result.method}.nc")
             save_figure(plot_calibration(results), staging / "calibration")
             ready = sorted(staging.iterdir())
+            for path in ready:
+                if (folder / path.name).is_dir():
+                    raise SpecError(
+                        f"the results cannot go into '{folder}' because '{path.name}' is a folder there; "
+                        "name another folder."
+                    )
             return [path.replace(folder / path.name) for path in ready]
     except OSError as error:
         raise SpecError(f"the results cannot be written into '{folder}': {error.strerror or error}.") from None

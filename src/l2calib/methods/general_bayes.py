@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from l2calib.arrays import Array
+from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, Loss, loss_candidates, loss_minima, loss_value
 from l2calib.methods.method import Fit
@@ -27,6 +28,11 @@ class GeneralBayes:
     loss: Loss = field(default_factory=L2)
     scaling: Scaling = field(default_factory=Asymptotic)
     smoother: GCV = field(default_factory=GCV)
+
+    def __post_init__(self) -> None:
+        for role, part, example in (("loss", self.loss, "L2()"), ("scaling", self.scaling, "Asymptotic()")):
+            if isinstance(part, str | type):
+                raise MethodError(f"the {role} is not one: received {part!r}; give for example {example}.")
 
     @property
     def name(self) -> str:

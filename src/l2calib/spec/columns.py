@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def read_columns(path: Path) -> dict[str, list[str]]:
     """Read a CSV file with a header, and refuse one whose columns are ambiguous."""
     header, *lines = _read(path)
+    _check_header(path, header)
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise DataError(f"the data file '{path}' has more than one column '{twice[0]}'; keep or rename one of them.")
@@ -29,6 +30,27 @@ def read_columns(path: Path) -> dict[str, list[str]]:
     return {name: [line[column] for line in lines] for column, name in enumerate(header)}
 
 
+def _check_header(path: Path, header: list[str]) -> None:
+    if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
+        raise DataError(
+            f"the data file '{path}' does not separate its columns by commas: its header is {header[0]!r:.60}; "
+            "save it with commas, and points in its numbers."
+        )
+    if all(_is_number(name) for name in header):
+        raise DataError(
+            f"the data file '{path}' has no header: its first line is {', '.join(header)!r:.60}; "
+            "name the columns there."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _read(path: Path) -> list[list[str]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -39,6 +61,8 @@ def _read(path: Path) -> list[list[str]]:
         raise DataError(f"the data file '{path}' cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):
         raise DataError(f"the data file '{path}' is not CSV text in UTF-8; save it as such.") from None
+    except ValueError:
+        raise DataError(f"the name of the data file is {str(path)!r}, which no file can have; correct it.") from None
     if len(lines) < 2:
         raise DataError(f"the data file '{path}' has no observations; give a header and a row for each observation.")
     return lines

@@ -71,7 +71,7 @@ def locate(spec: str | Path) -> Path:
 def read_spec(path: Path) -> Spec:
     """Read and check the tables of a spec file."""
     try:
-        spec = Spec.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        spec = Spec.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise SpecError(f"the spec '{path}' cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
