@@ -301,6 +301,15 @@ def test_failures_are_one_sentence_too(run, folder, monkeypatch, error, status, 
     assert not (folder / "out").exists()
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler of Ctrl-C, which a process that a shell put into the background does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_is_one_sentence_and_no_crash(run, folder, monkeypatch):
     monkeypatch.setattr(l2calib.calibration, "calibrate", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     before = signal.getsignal(signal.SIGINT)

@@ -91,6 +91,12 @@ def _compressed(
     )
 
 
+def node_correlations(nodes: np.ndarray, psi: np.ndarray, functionals: np.ndarray) -> np.ndarray:
+    """F' C_DD F of functionals F (Q, m), for every row of psi (P, k): (P, m, m)."""
+    differences = squared_differences(nodes, nodes)
+    return np.stack([functionals.T @ np.exp(-differences @ row) @ functionals for row in psi])
+
+
 def spectrum_at(psi: Array, among: Array, across: Array, functionals: Array) -> Spectrum:
     """The same at one traced psi (k,), from the squared differences of the design and of nodes to design."""
     eigenvalues, u = jnp.linalg.eigh(correlation(among, psi))

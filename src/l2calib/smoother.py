@@ -49,6 +49,7 @@ class Smooth(NamedTuple):
     """mu-hat for one y, in the eigenbasis of its psi."""
 
     spectrum: Spectrum
+    psi_index: Array  # on the grid; minus one off it
     kappa: Array
     rotated: Array  # U' y, (s,)
     rest: Array  # the sum of squares of y along the eigenvectors that are left out
@@ -153,14 +154,16 @@ class GCV:
         best = jnp.argmin(profile)
         step = tables.log_kappa[1] - tables.log_kappa[0]
         start = tables.log_kappa[0] + step * offset[best]
-        chosen = self._polish(tables, tables.spectrum.at(best), _pick(tables, rotated, best), rest[best], start)
-        if _moves_off_grid(tables.among.shape[-1]):
+        chosen = self._polish(tables, tables.spectrum.at(best), best, _pick(tables, rotated, best), rest[best], start)
+        if moves_off_grid(tables.among.shape[-1]):
             moved = self._off_grid(tables, profile, best, y, jnp.log(chosen.kappa))
             better = moved.criterion < chosen.criterion
             chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
         return chosen._replace(status=self._status(chosen))
 
-    def _polish(self, tables: SmootherTables, spectrum: Spectrum, rotated: Array, rest: Array, start: Array) -> Smooth:
+    def _polish(
+        self, tables: SmootherTables, spectrum: Spectrum, index: Array, rotated: Array, rest: Array, start: Array
+    ) -> Smooth:
         """Newton's method for log kappa at one psi, kept within one cell of its start and within the bounds."""
         low, high = np.log(self.kappa_bounds)
         cell = tables.log_kappa[1] - tables.log_kappa[0]
@@ -179,7 +182,7 @@ class GCV:
             return jnp.clip(moved, jnp.maximum(low, start - cell), jnp.minimum(high, start + cell))
 
         log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
-        return Smooth(spectrum, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
+        return Smooth(spectrum, index, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
 
     def _off_grid(self, tables: SmootherTables, profile: Array, best: Array, y: Array, log_kappa: Array) -> Smooth:
         """Move psi to the minimum of the parabola through its neighbours, input by input, and factorise there."""
@@ -199,7 +202,8 @@ class GCV:
             tables.across,
             tables.functionals,
         )
-        return self._polish(tables, moved, moved.vectors.T @ y, jnp.asarray(0.0), log_kappa)
+        nowhere, nothing = jnp.asarray(-1), jnp.asarray(0.0)
+        return self._polish(tables, moved, nowhere, moved.vectors.T @ y, nothing, log_kappa)
 
     def _status(self, smooth: Smooth) -> Array:
         near, cell = 1e-6, np.log(self.kappa_bounds[1] / self.kappa_bounds[0]) / (self.kappa_points - 1)
@@ -217,7 +221,7 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     functionals = experiment.node_span.functionals
     spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes, functionals)
     sizes = np.full(len(spectrum.log_psi), len(x))
-    if not _moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
+    if not moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
         seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
         spectrum, sizes = compressed(spectrum, seen)
     low, high = np.log(smoother.kappa_bounds)
@@ -265,7 +269,8 @@ def _pick(tables: SmootherTables, rotated: list[Array], best: Array) -> Array:
     return picked
 
 
-def _moves_off_grid(inputs: int) -> bool:
+def moves_off_grid(inputs: int) -> bool:
+    """Whether psi is refined away from the grid."""
     return inputs in _GRID_PER_INPUT and inputs > 1
 
 

@@ -30,8 +30,21 @@ class Knots(NamedTuple):
         return self.spacing * jnp.arange(-self.half, self.half + 1)
 
 
-class Chart(NamedTuple):
-    """The map of one mode. Arrays only; the outer parameter and the knots are known where it is used."""
+class StraightChart(NamedTuple):
+    """The map of one mode by its Gaussian alone; no parameter is singled out."""
+
+    centre: Array  # (p,)
+    factor: Array  # (p, p)
+
+    def to_line(self, coordinates: Array, outer: Array, knots: Knots) -> tuple[Array, Array]:
+        """z (p,) and log |dz / d coordinates|."""
+        stretched = knots.bend * jnp.sinh(coordinates / knots.bend)
+        log_slope = jnp.sum(jnp.log(jnp.diag(self.factor))) + jnp.sum(jnp.log(jnp.cosh(coordinates / knots.bend)))
+        return self.centre + self.factor @ stretched, log_slope
+
+
+class CurvedChart(NamedTuple):
+    """The map of one mode along its ridge. The outer parameter and the knots are known where it is used."""
 
     centre: Array  # of the outer parameter
     scale: Array
@@ -70,13 +83,13 @@ def _others(outer: Array, dimension: int) -> Array:
     return jnp.where(position < outer, position, position + 1)
 
 
-def straight_chart(centre: Array, factor: Array, outer: Array, knots: Knots) -> Chart:
-    """The chart of a Gaussian with this centre and covariance factor."""
+def _straight_ridge(centre: Array, factor: Array, outer: Array, knots: Knots) -> CurvedChart:
+    """The ridge of a Gaussian with this centre and covariance factor, seen along the outer parameter."""
     others = _others(outer, centre.size)
     covariance = factor @ factor.T
     variance = covariance[outer, outer]
     slope = covariance[others, outer] / variance
-    chart = Chart(centre[outer], jnp.sqrt(variance), jnp.zeros((0, 0)), jnp.zeros((0, 0, 0)))
+    chart = CurvedChart(centre[outer], jnp.sqrt(variance), jnp.zeros((0, 0)), jnp.zeros((0, 0, 0)))
     offsets = chart.offset(knots.values, knots.bend)
     inner = covariance[jnp.ix_(others, others)] - variance * jnp.outer(slope, slope)
     inner_factor = cholesky(inner)
@@ -88,9 +101,9 @@ def straight_chart(centre: Array, factor: Array, outer: Array, knots: Knots) -> 
 
 def curved_chart(
     log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots
-) -> Chart:
+) -> CurvedChart:
     """The chart that follows the ridge: at every knot the conditional mode and curvature of the other parameters."""
-    straight = straight_chart(centre, factor, outer, knots)
+    straight = _straight_ridge(centre, factor, outer, knots)
     offsets = straight.offset(knots.values, knots.bend)
     middle = straight.inner_centres[knots.half]
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.axes import Stretched
-from l2calib.engines.charts import Chart, Knots, curved_chart, straight_chart
+from l2calib.engines.charts import CurvedChart, Knots, StraightChart, curved_chart
 from l2calib.engines.halving import halving_errors
 from l2calib.engines.line import line_draws, line_points
 from l2calib.engines.modes import Modes, Survey, survey_modes
@@ -70,6 +70,7 @@ _LEVELS = {
         _straight(2.5, 0.65, 8),
         _straight(2.0, 0.5, 11),
         _curved(1, 0.45, 18, 0.65, 7.0),
+        _curved(1, 0.35, 26, 0.5, 8.0),
         _curved(3, 0.4, 22, 0.6, 7.0),
     ),
     4: (
@@ -132,7 +133,7 @@ class _Run(NamedTuple):
 
     z: Array  # (M, N, p)
     log_weights: Array  # (M, N)
-    charts: Chart  # M of them
+    charts: CurvedChart | StraightChart  # M of them
 
     @property
     def weights(self) -> Array:
@@ -261,14 +262,14 @@ def _run(target: Target, modes: Modes, outer: Array, level: int) -> _Run:
     chosen, lattice = _LEVELS[p][level], _lattice(p, level)
     knots = _knots(chosen)
 
-    def build(centre: Array, factor: Array) -> Chart:
+    def build(centre: Array, factor: Array) -> CurvedChart | StraightChart:
         if chosen.curved:
             return curved_chart(target.log_density, centre, factor, outer, knots)
-        return straight_chart(centre, factor, outer, knots)
+        return StraightChart(centre, factor)
 
     charts = jax.vmap(build)(modes.centres, modes.factors)
 
-    def weigh(chart: Chart, which: Array) -> tuple[Array, Array]:
+    def weigh(chart: CurvedChart | StraightChart, which: Array) -> tuple[Array, Array]:
         def point(coordinates: Array) -> tuple[Array, Array]:
             return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
 
@@ -281,7 +282,7 @@ def _run(target: Target, modes: Modes, outer: Array, level: int) -> _Run:
 def _weigh(
     log_density: Callable[[Array], Array],
     modes: Modes,
-    chart: Chart,
+    chart: CurvedChart | StraightChart,
     which: Array,
     coordinates: Array,
     outer: Array,
@@ -307,7 +308,7 @@ def _mass_beyond(run: _Run, lattice: _Lattice) -> Array:
     return jnp.sum(last * ratio / (1 - ratio))
 
 
-def _at_knots(knots: Knots, chart: Chart) -> Array:
+def _at_knots(knots: Knots, chart: CurvedChart) -> Array:
     """The outer parameter at the knots of its chart."""
     return chart.centre + chart.offset(knots.values, knots.bend)
 
@@ -321,7 +322,7 @@ def _marginals(runs: _Run, modes: Modes, level: int) -> Marginal:
         knots = _knots(chosen)
         knot = np.rint(_lattice(p, level).coordinates[:, 0] / chosen.spacing).astype(int) + chosen.half
         weights = jnp.zeros((p, number, 2 * chosen.half + 1)).at[:, :, knot].add(weights)
-        z = jax.vmap(jax.vmap(functools.partial(_at_knots, knots)))(runs.charts)
+        z = jax.vmap(jax.vmap(functools.partial(_at_knots, knots)))(cast("CurvedChart", runs.charts))
         reach = chosen.half * chosen.spacing
     else:
         weights = jnp.broadcast_to(weights, (p, number, size))

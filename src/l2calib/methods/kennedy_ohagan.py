@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Downdate, downdate, squared_differences
+from l2calib.correlation import Downdate, downdate, node_correlations
 from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
@@ -129,7 +129,7 @@ class KennedyOHagan:
         return _Shared(
             tables,
             loss_candidates(L2(), experiment),
-            jnp.asarray(_node_correlations(nodes, np.exp(np.asarray(log_psi)), functionals)),
+            jnp.asarray(node_correlations(nodes, np.exp(np.asarray(log_psi)), functionals)),
             jnp.asarray(log_kappa),
             jnp.asarray(inverse),
             jnp.asarray(tables.spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
@@ -263,12 +263,6 @@ class KennedyOHagan:
 
 
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
-
-
-def _node_correlations(nodes: np.ndarray, psi: np.ndarray, functionals: np.ndarray) -> np.ndarray:
-    """F' C_DD F of functionals F (Q, l), for every row of psi (P, k): (P, l, l)."""
-    differences = squared_differences(nodes, nodes)
-    return np.stack([functionals.T @ np.exp(-differences @ row) @ functionals for row in psi])
 
 
 def _slopes(experiment: Experiment, theta: Array) -> Array:
