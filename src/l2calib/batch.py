@@ -7,6 +7,7 @@ while its numerical error exceeds the tolerance: datasets that need a level wait
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,8 +22,9 @@ from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
 from l2calib.solve import Solution, first_level, posterior, prepared, target_of
 
-_CHUNK_BYTES = 256e6
-_LARGEST_CHUNK = 1024
+_CHUNK_BYTES = 80e6  # small enough for the caches to help
+_LARGEST_CHUNK = 512
+_UNDER_WAY = 2  # chunks that are computed while another is written down
 
 
 class _Started(NamedTuple):
@@ -75,6 +77,15 @@ def solve_batch(
         return _Batch(method, experiment, engine, len(responses), progress).solve(responses, keys)
 
 
+class _UnderWay(NamedTuple):
+    """A chunk whose solutions are being computed."""
+
+    level: int
+    started: _Started
+    genuine: int
+    solved: Solution
+
+
 class _Batch:
     def __init__(
         self,
@@ -91,27 +102,22 @@ class _Batch:
         drawing = isinstance(method, DrawingMethod)
         self._last = self._first if drawing else engine.levels(experiment.parameters) - 1
         self._waiting: dict[int, list[_Started]] = {level: [] for level in range(self._first, self._last + 1)}
+        self._under_way: deque[_UnderWay] = deque()
         self._result: Solution | None = None
 
     def solve(self, responses: np.ndarray, keys: Array) -> Solution:
         start, size = _starting(*self._what), self._chunk(self._first)
-        begins = range(0, self._number, size)
 
         def started(begin: int) -> _Started:
             rows = np.minimum(np.arange(begin, begin + size), self._number - 1)
             return _Started(rows, *start(self._shared, jnp.asarray(responses[rows]), keys[rows]))
 
-        # Calls return before they are computed: the next chunk is under way while this one is finished.
-        ahead = started(0)
-        for begin in begins:
-            current = ahead
-            if begin != begins[-1]:
-                ahead = started(begin + size)
-            self._finish(self._first, current, self._number - begin)
-            for level in range(self._first + 1, self._last + 1):
-                self._flush(level, self._chunk(level))
+        for begin in range(0, self._number, size):
+            self._launch(self._first, started(begin), self._number - begin)
+        self._collect(leave=0)
         for level in range(self._first + 1, self._last + 1):
             self._flush(level, 1)
+            self._collect(leave=0)
         assert self._result is not None
         return self._result
 
@@ -133,14 +139,26 @@ class _Batch:
             padded = np.minimum(np.arange(size), len(rows) - 1)
             rest = np.arange(size, len(rows))
             self._waiting[level] = [waiting.take(rest)] if rest.size else []
-            self._finish(level, waiting.take(padded), len(rows))
+            self._launch(level, waiting.take(padded), len(rows))
 
-    def _finish(self, level: int, started: _Started, genuine: int) -> None:
-        """Write down the first `genuine` solutions of a chunk; those that are inaccurate wait for the next level."""
+    def _launch(self, level: int, started: _Started, genuine: int) -> None:
+        """Begin to solve a chunk, whose first `genuine` datasets count; the call returns before it is computed."""
         method, experiment, engine = self._what
-        solved = jax.device_get(
-            _finishing(method, experiment, engine, level)(self._shared, started.fit, started.survey, started.key_data)
-        )
+        finish = _finishing(method, experiment, engine, level)
+        solved = finish(self._shared, started.fit, started.survey, started.key_data)
+        self._under_way.append(_UnderWay(level, started, genuine, solved))
+        self._collect(leave=_UNDER_WAY)
+
+    def _collect(self, leave: int) -> None:
+        """Write chunks down, the oldest first, until so many are left under way."""
+        while len(self._under_way) > leave:
+            chunk = self._under_way.popleft()
+            self._write(chunk.level, chunk.started, chunk.genuine, jax.device_get(chunk.solved))
+            if chunk.level < self._last:
+                self._flush(chunk.level + 1, self._chunk(chunk.level + 1))
+
+    def _write(self, level: int, started: _Started, genuine: int, solved: Solution) -> None:
+        """Write down the solutions of a chunk; datasets that are inaccurate wait for the next level."""
         if self._result is None:
             self._result = jax.tree.map(lambda a: np.empty((self._number, *a.shape[1:]), a.dtype), solved)
         index = np.arange(min(genuine, len(started.rows)))
