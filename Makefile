@@ -3,7 +3,6 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.synced
-BENCH := $(VENV)/.synced-bench
 SYNC  := UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet
 OUT   := out/wiffle
 
@@ -28,7 +27,7 @@ test: $(READY) ## style, types, layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
 
-bench: $(BENCH) ## speed against MCMC, as a table of ratios in the README
+bench: $(READY) ## speed against MCMC, as a table of ratios in the README
 	$(BIN)/python -m benchmarks --write
 
 clean: ## remove what make has made
@@ -47,8 +46,4 @@ $(BIN)/uv:
 
 $(READY): $(BIN)/uv uv.lock pyproject.toml
 	@$(SYNC)
-	@touch $@
-
-$(BENCH): $(READY)
-	@$(SYNC) --group bench
 	@touch $@

@@ -71,7 +71,8 @@ def posterior(
         points = engine.points(target_of(method, experiment, shared, fit), survey, level, key)
         tolerance = engine.tolerance
     summary = summarise(points, prior.from_line)
-    finite_summary = jnp.isfinite(summary.mean).all() & jnp.isfinite(summary.quantiles).all()
+    reported = jnp.concatenate([summary.mean, summary.sd, summary.quantiles.ravel(), summary.error[None]])
+    finite_summary = jnp.isfinite(reported).all()
     status = fit.status | points.status | jnp.where(finite_summary, 0, int(Status.NOT_FINITE))
     status |= jnp.where(summary.error <= tolerance, 0, int(Status.INACCURATE))
     return Solution(fit._replace(detail=None), points, summary, status)
