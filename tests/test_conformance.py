@@ -58,10 +58,7 @@ def test_a_batch_gives_what_single_calls_give(name):
         single = _single(known, y[i], name, i)
         assert batch.mean[i] == pytest.approx(single.summary.mean, rel=1e-8)
         assert batch.quantiles[i] == pytest.approx(single.summary.quantiles, rel=1e-8)
-        # Where mu-hat interpolates, the sd is 1e-8 of the parameter and the bootstrap's differences of losses lie below
-        # the rounding of the losses: there the sd has few digits to agree in.
-        interpolated = name in RANDOM and bool(batch.status[i] & l2.Status.GCV_AT_BOUND)
-        assert batch.sd[i] == pytest.approx(single.summary.sd, rel=0.05 if interpolated else 1e-8)
+        assert batch.sd[i] == pytest.approx(single.summary.sd, rel=1e-8)
         assert batch.status[i] == single.status
 
 
