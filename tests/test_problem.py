@@ -332,3 +332,11 @@ def test_a_flat_loss_fails_with_a_sentence():
     with pytest.raises(l2.CalibrationFailed, match="flat at its minimum"):
         # The response falls while the model cannot: it is best anywhere below 1.5, where it does not move at all.
         l2.calibrate(build(model=stuck_model, data={"x": X, "y": -Y}), "gb-ols")
+
+
+def test_a_prior_far_from_the_data_fails_instead_of_giving_numbers():
+    x = np.linspace(0, 1, 30)
+    y = 1.5 * x + 0.1 * np.random.default_rng(0).standard_normal(30)
+    far = l2.Problem(lambda x, a: a * x, {"x": x, "y": y}, "y", {"x": (0, 1)}, {"a": l2.Normal(100, 1)})
+    with pytest.raises(l2.CalibrationFailed, match="not finite"):
+        l2.calibrate(far, "gb-ols")

@@ -58,3 +58,9 @@ def test_a_model_that_few_values_do_not_determine_keeps_all_of_them():
     theta = jnp.asarray([0.37, 1.4])
     assert np.asarray(span.basis @ np.asarray(span.coordinates(theta))) == pytest.approx(1.4 * np.abs(x - 0.37))
     assert float(span.outside(jnp.asarray(np.sin(9 * x)))) == pytest.approx(0.0, abs=1e-20)
+
+
+def test_a_model_that_looks_at_all_of_its_inputs_keeps_them():
+    x = np.linspace(0, 1, 30)
+    known = l2.Experiment(lambda x, slope: slope * (x - jnp.mean(x) + 1), {"x": (0, 1)}, x, {"slope": l2.Uniform(1, 2)})
+    assert known.design_span.dimension == len(x)

@@ -68,12 +68,22 @@ class Span:
 
 def span_of(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray) -> Span:
     """The span of the model at points (M, k) in physical units, under positive weights (M,)."""
-    snapshots, unseen = _snapshots(model, prior, points, weights)
-    reduced = _interpolation(snapshots)
-    if reduced is None or not _holds(reduced, unseen):
-        return Span(model, weights, points, None, np.diag(1 / np.sqrt(weights)))
+    line, roots = _spread(prior.dimension), np.sqrt(weights)
+    values = _modelled(model, prior, points, line) * roots
+    with np.errstate(invalid="ignore", over="ignore"):
+        length = np.linalg.norm(values, axis=1)
+    usable = np.isfinite(length) & (length > 0)
+    line, snapshots = line[usable], values[usable] / length[usable, None]
+    reduced = _interpolation(snapshots[::2])
+    if reduced is not None:
+        # From the picked points alone: a model whose value at one input depends on the others fails here.
+        alone = _modelled(model, prior, points[reduced.picked], line[1::2]) * roots[reduced.picked]
+        missed = snapshots[1::2] - (alone / length[usable, None][1::2]) @ reduced.matrix.T
+        if not np.linalg.norm(missed, axis=1).max(initial=0.0) <= _CHECK_TOLERANCE:
+            reduced = None
+    if reduced is None:
+        return Span(model, weights, points, None, np.diag(1 / roots))
     orthonormal, triangular = np.linalg.qr(reduced.matrix)
-    roots = np.sqrt(weights)
     return Span(
         model, weights, points[reduced.picked], triangular * roots[reduced.picked], orthonormal / roots[:, None]
     )
@@ -86,20 +96,18 @@ class _Interpolation(NamedTuple):
     matrix: np.ndarray  # (M, m)
 
 
-def _snapshots(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The model at many thetas, each scaled to length one, in two halves: one to learn from, one to check with.
+def _spread(dimension: int) -> np.ndarray:
+    """Points on the line: of every two neighbours one is to learn from, one to check with.
 
-    Half of either is spread as the prior is, half reaches evenly into its tails.
+    Half of either are spread as the prior is, half reach evenly into its tails.
     """
-    unit = kronecker(2 * _SNAPSHOTS, prior.dimension)
-    line = np.where(np.arange(len(unit))[:, None] % 4 < 2, special.ndtri(unit), _REACH * (2 * unit - 1))
-    modelled = quickly_compiled(jax.vmap(lambda z: model(jnp.asarray(points), prior.from_line(z))))
-    values = np.asarray(modelled(line)) * np.sqrt(weights)
-    with np.errstate(invalid="ignore", over="ignore"):
-        length = np.linalg.norm(values, axis=1)
-    usable = np.isfinite(length) & (length > 0)
-    scaled = np.where(usable[:, None], values, 0.0) / np.where(usable, length, 1.0)[:, None]
-    return scaled[::2], scaled[1::2]
+    unit = kronecker(2 * _SNAPSHOTS, dimension)
+    return np.where(np.arange(len(unit))[:, None] % 4 < 2, special.ndtri(unit), _REACH * (2 * unit - 1))
+
+
+def _modelled(model: Model, prior: Prior, points: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """The model at points (M, k), for parameters on the line (T, p): (T, M)."""
+    return np.asarray(quickly_compiled(jax.vmap(lambda z: model(jnp.asarray(points), prior.from_line(z))))(line))
 
 
 def _interpolation(snapshots: np.ndarray) -> _Interpolation | None:
@@ -113,9 +121,5 @@ def _interpolation(snapshots: np.ndarray) -> _Interpolation | None:
     matrix = np.empty((points, rank))
     matrix[order[:rank]] = np.eye(rank)
     matrix[order[rank:]] = linalg.solve_triangular(triangular[:rank, :rank], triangular[:rank, rank:]).T
-    return _Interpolation(order[:rank], matrix)
-
-
-def _holds(reduced: _Interpolation, unseen: np.ndarray) -> bool:
-    missed = unseen - unseen[:, reduced.picked] @ reduced.matrix.T
-    return bool(np.linalg.norm(missed, axis=1).max() <= _CHECK_TOLERANCE)
+    in_order = np.argsort(order[:rank])  # the model sees its inputs in the order in which the user gave them
+    return _Interpolation(order[:rank][in_order], matrix[:, in_order])

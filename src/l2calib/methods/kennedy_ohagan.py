@@ -40,10 +40,10 @@ class _Shared(NamedTuple):
     candidates: Candidates
     big_h: Array  # C_DD in the model's span at the nodes, (P, l, l)
     log_kappa: Array  # (K,)
-    inverse: Array  # 1 / (kappa + lambda), (P, n, K)
+    inverse: Array  # 1 / (kappa + lambda), (P, s, K)
     log_determinant: Array  # of kappa I + C, (P, K)
     log_prior: Array  # of (log psi, log kappa), (P, K)
-    rotated_basis: Array  # U' times the basis of the model's span at the design, (P, n, m)
+    rotated_basis: Array  # U' times the basis of the model's span at the design, (P, s, m)
 
 
 class _Gram(NamedTuple):
@@ -81,16 +81,16 @@ def _packed_squares(vectors: Array) -> Array:
 class _Window(NamedTuple):
     """The part of the (psi, kappa) lattice that carries the mass: w values of psi, v of kappa for each."""
 
-    eigenvalues: Array  # (w, n)
+    eigenvalues: Array  # (w, s)
     log_psi: Array  # (w, k)
-    cross: Array  # (w, n, l)
+    cross: Array  # (w, s, l)
     big_h: Array  # (w, l, l)
     kappa: Array  # (w, v)
     log_weight: Array  # log prior and cell, (w, v)
     frozen: Downdate | _Gram | None  # at theta-hat
-    rotated_y: Array  # U' y, (w, n)
+    rotated_y: Array  # U' y, (w, s)
     rest: Array  # the sum of squares of y along the eigenvectors that are left out, (w,)
-    rotated_basis: Array  # (w, n, m)
+    rotated_basis: Array  # (w, s, m)
 
 
 @dataclass(frozen=True)
