@@ -1,0 +1,1 @@
+"""Maximum projection designs: space-filling Latin hypercubes (paper, Section 4.2)."""

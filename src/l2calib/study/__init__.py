@@ -1,0 +1,1 @@
+"""Simulation studies: configurations, sizes, error laws and methods, repeated many times and summarised."""
