@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from l2calib.errors import L2CalibError
-from l2calib.study import workers
-from l2calib.study.runner import Broken, Done, Interrupted, Lost, Note, Raised, Ready, Signal, run
+from l2calib.study import runner, workers
+from l2calib.study.runner import Broken, Done, Interrupted, Lost, Note, Raised, Ready, Signal
 from l2calib.study.workers import LocalCrew
 from tests.study_work import Errand, do
 
@@ -61,6 +61,10 @@ class ScriptedCrew:
 
     def numbers(self, slot):
         return [task.number for each, task in self.handed if each == slot]
+
+
+def run(tasks, work, crew, finished, progress):
+    runner.run(tasks, work, crew, finished, progress, pack=lambda task: task)
 
 
 def errands(**sizes):
@@ -311,10 +315,10 @@ def test_a_task_that_kills_every_worker_ends_the_run_with_a_sentence(tmp_path):
 # What a user would run: two tasks are done, two take for ever.
 PROGRAM = """
 import sys
-from l2calib.study.runner import Interrupted, run
+from l2calib.study.runner import Interrupted
 from l2calib.study.workers import LocalCrew
 from tests.study_work import Errand, do
-from tests.test_study_runner import Watcher
+from tests.test_study_runner import Watcher, run
 
 folder = sys.argv[1]
 tasks = [Errand("a", 0), Errand("a", 1, folder, "sleep"), Errand("b", 2), Errand("b", 3, folder, "sleep")]

@@ -84,23 +84,24 @@ class Signal:
 
 Event = Ready | Done | Raised | Lost | Note | Broken | Signal
 T = TypeVar("T", bound=Task)
+P = TypeVar("P")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Crew(Protocol[T]):
+class Crew(Protocol[P]):
     """Slots that each work on one task at a time, here or elsewhere."""
 
     @property
     def events(self) -> queue.SimpleQueue[Event]: ...
 
-    def start(self, work: Callable[[T], bytes]) -> None:
+    def start(self, work: Callable[[P], bytes]) -> None:
         """Begin, so that `Ready` events come."""
 
-    def hand(self, slot: Hashable, task: T) -> None:
-        """Give a slot that waits its next task, without waiting for it."""
+    def hand(self, slot: Hashable, package: P) -> None:
+        """Give a slot that waits its next task, packed, without waiting for it."""
 
     def stop(self) -> None:
-        """End all work at once; no event comes after it returns."""
+        """End all work at once; what arrives later is of no interest."""
 
 
 class Progress(Protocol[T_contra]):
@@ -187,12 +188,13 @@ class _Board(Generic[T]):
 
 def run(
     tasks: Sequence[T],
-    work: Callable[[T], bytes],
-    crew: Crew[T],
+    work: Callable[[P], bytes],
+    crew: Crew[P],
     finished: Callable[[T, bytes], None],
     progress: Progress[T],
+    pack: Callable[[T], P],
 ) -> None:
-    """Have `work` done on every task, and hand each result to `finished` as it arrives.
+    """Have `work` done on what `pack` makes of every task, and hand each result to `finished` as it arrives.
 
     Whatever ends the run early, results that have arrived by then are handed over before the exception is raised.
     """
@@ -205,7 +207,7 @@ def run(
                 desk.act(crew.events.get())
                 for slot, task in desk.board.assignments():
                     progress.started(task)
-                    crew.hand(slot, task)
+                    crew.hand(slot, pack(task))
         except BaseException:
             crew.stop()
             for event in _arrived(crew.events):

@@ -128,9 +128,9 @@ class LocalCrew(Generic[T]):
             self._threads.append(thread)
             thread.start()
 
-    def hand(self, slot: Hashable, task: T) -> None:
+    def hand(self, slot: Hashable, package: T) -> None:
         assert isinstance(slot, int)
-        self._requests[slot].put(request(self._work, task))
+        self._requests[slot].put(request(self._work, package))
 
     def stop(self) -> None:
         with self._lock:
