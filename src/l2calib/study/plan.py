@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Levels = Literal["endpoints", "midpoints"]
 LEVELS = ("endpoints", "midpoints")
 PAPER_SIZES = tuple(range(20, 201, 20))
+PAPER_METHODS = ("nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot")
 DEFAULT_BLOCK = 1000
 _MAXIMUM_SEED = 2**63 - 1
 
@@ -81,7 +82,7 @@ class Plan:
     configurations: Mapping[str, Configuration]
     sizes: Sequence[int] = PAPER_SIZES
     errors: Sequence[str] = tuple(ERROR_LAWS)
-    methods: Sequence[str] = ("nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot")
+    methods: Sequence[str] = PAPER_METHODS
     replications: int = 20_000
     levels: str = "endpoints"
     seed: int = 0

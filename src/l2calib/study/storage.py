@@ -102,7 +102,10 @@ class Archive:
         return {"n": n, "k": inputs, "levels": self.record.levels, "seed": self.record.seed}
 
     def _check_identity(self, cell: Cell, known: dict[str, Any]) -> None:
-        design = self.stored_design(self.record.inputs(cell.configuration), cell.n)
+        try:
+            design = self.stored_design(self.record.inputs(cell.configuration), cell.n)
+        except DamagedError as error:
+            raise DamagedError(f"cannot be checked, since the file of its design {error}") from None
         record = self.record
         digest = known.get("design", "") if design is None else design_digest(design)
         expected = identity(cell, record.block, record.levels, record.seed, digest)
