@@ -15,6 +15,7 @@ import l2calib.plots
 import l2calib.result
 from l2calib import cli
 from l2calib.cli.files import write
+from l2calib.cli.terminal import silent_stdout
 from l2calib.errors import CalibrationFailed, SpecError
 from tests import line_spec
 
@@ -145,7 +146,7 @@ def test_what_a_model_prints_stays_out_of_the_answer(run, folder):
 
 
 def test_what_is_printed_below_python_stays_out_of_the_answer(capfd):
-    with cli._silent_stdout():
+    with silent_stdout():
         os.write(1, b"from a library")
     print("the answer")
     assert capfd.readouterr() == ("the answer\n", "from a library")

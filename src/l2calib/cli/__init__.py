@@ -7,25 +7,35 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from l2calib.errors import InputError, L2CalibError, SpecError
+from l2calib.cli import study
+from l2calib.cli.terminal import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    failures_as_sentences,
+    printable,
+    say,
+    show,
+    silent_stdout,
+    stopped_by_interrupt,
+    unprintable,
+)
+from l2calib.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from l2calib.result import Calibration
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-_INTERRUPTION = "interrupted before it was done; nothing was written."
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(study.app, name="study")
+app.command()(study.design)
 
 _Spec = Annotated[str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")]
 _Methods = Annotated[
@@ -50,10 +60,10 @@ def main() -> None:
     try:
         status = app(prog_name="l2calib", standalone_mode=False)
     except typer.TyperException as error:
-        _say(f"{error.format_message().rstrip('.')}; see 'l2calib --help'.")
+        say(f"{error.format_message().rstrip('.')}; see 'l2calib --help'.")
         status = BAD_INPUT
     except OSError as error:  # only the help and the version are printed outside of a command
-        _say(str(_unprintable(error)))
+        say(str(unprintable(error)))
         status = FAILED
     if status == INTERRUPTED:
         os._exit(status)
@@ -88,14 +98,14 @@ def compare(spec: _Spec, seed: _Seed = 0, out: _Out = None, json: _Json = False)
 
 
 def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, json: bool) -> None:
-    with _failures_as_sentences():
+    with failures_as_sentences():
         if out == "":  # a variable of the shell that was never set; as a path it would be the current folder
             raise SpecError("the folder for the results has no name: received an empty --out; name one.")
         folder = None if out is None else Path(out)
-        from l2calib.cli.output import as_json
+        from l2calib.cli.output import as_json, tables
 
-        with _silent_stdout():
-            with _stopped_by_interrupt():
+        with silent_stdout():
+            with stopped_by_interrupt():
                 results = _calibrate(spec, methods, seed, folder)
             text = as_json(spec, seed, results)
             if folder is not None:
@@ -104,73 +114,8 @@ def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, js
                 write(folder, text, results)
         for result in results:
             for sentence in result.status.sentences():
-                _say(f"note on {result.method}: {sentence}")
-        _print(text if json else _table(results))
-
-
-def _table(results: list[Calibration]) -> str:
-    from rich.console import Console
-
-    from l2calib.cli.output import tables
-
-    # A pipe has no width, and a table cut to a guessed one would lose digits.
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    with console.capture() as captured:
-        console.print(tables(results))
-    return captured.get().rstrip("\n")
-
-
-def _print(text: str) -> None:
-    try:
-        typer.echo(text)
-    except OSError as error:
-        raise _unprintable(error) from None
-
-
-def _unprintable(error: OSError) -> L2CalibError:
-    # What is left in the buffer cannot be printed either, and Python would try again when it ends.
-    with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return L2CalibError(f"the answer cannot be printed: {error.strerror or error}.")
-
-
-@contextlib.contextmanager
-def _stopped_by_interrupt() -> Iterator[None]:
-    """Ctrl-C ends the process at once: an exception thrown through the frames of the compiler crashes it."""
-
-    def stop(*_: object) -> None:
-        if sys.stderr.isatty():
-            typer.echo("\r\x1b[K\x1b[?25h", err=True, nl=False)  # the spinner's line away, the cursor back
-        _say(_INTERRUPTION)
-        os._exit(INTERRUPTED)
-
-    before = signal.getsignal(signal.SIGINT)
-    listens = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
-    if listens:
-        signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        if listens:
-            signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _silent_stdout() -> Iterator[None]:
-    """What a model prints while it runs, in Python or below it, is not part of the answer: it goes to stderr."""
-    sys.stdout.flush()
-    try:
-        kept = os.dup(1)
-        os.dup2(2, 1)
-    except OSError:  # one of them is closed, so nothing below Python can print to it
-        kept = None
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        if kept is not None:
-            os.dup2(kept, 1)
-            os.close(kept)
+                say(f"note on {result.method}: {sentence}")
+        show(text if json else printable(tables(results)))
 
 
 def _calibrate(spec: str, methods: list[str] | None, seed: int, out: Path | None) -> list[Calibration]:
@@ -201,24 +146,3 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("") as status:
         yield status.update
-
-
-@contextlib.contextmanager
-def _failures_as_sentences() -> Iterator[None]:
-    try:
-        yield
-    except L2CalibError as error:
-        _say(str(error))
-        raise typer.Exit(BAD_INPUT if isinstance(error, InputError) else FAILED) from None
-    except KeyboardInterrupt:
-        _say(_INTERRUPTION)
-        raise typer.Exit(INTERRUPTED) from None
-    except Exception as error:  # the last line of defence: no user is shown a traceback unasked
-        if os.environ.get("L2CALIB_TRACEBACK"):
-            raise
-        _say(f"failed unexpectedly with {type(error).__name__}: {error}; set L2CALIB_TRACEBACK=1 to see where.")
-        raise typer.Exit(FAILED) from None
-
-
-def _say(sentence: str) -> None:
-    typer.echo(f"l2calib: {' '.join(sentence.split())}", err=True)

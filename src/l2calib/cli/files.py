@@ -48,3 +48,15 @@ def write(folder: Path, json: str, results: Sequence[Calibration]) -> list[Path]
             return [path.replace(folder / path.name) for path in ready]
     except OSError as error:
         raise SpecError(f"the results cannot be written into '{folder}': {error.strerror or error}.") from None
+
+
+def write_text(file: Path, text: str, what: str) -> None:
+    """Write one file."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".l2calib-", dir=file.parent) as name:
+            staged = Path(name) / file.name
+            staged.write_text(text, encoding="utf-8")
+            staged.replace(file)
+    except OSError as error:
+        raise SpecError(f"{what} cannot be written as '{file}': {error.strerror or error}.") from None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    import pandas as pd
     from rich.console import Group
     from rich.table import Table
 
@@ -37,6 +39,54 @@ def tables(results: Sequence[Calibration]) -> Group:
         numbers = [_short(result.gamma), _short(result.sigma2), f"{result.seconds:.2f}"]
         besides.add_row(result.method, *numbers, str(result.status))
     return Group(posteriors, besides)
+
+
+def summary_json(study: str, frame: pd.DataFrame) -> str:
+    """Return one JSON object with the rows of a study's summary; what is not a number is null."""
+    return json.dumps(_plain({"study": study, "rows": frame.to_dict("records")}), indent=2, allow_nan=False)
+
+
+def summary_table(frame: pd.DataFrame) -> Table:
+    """Lay out the summary of a study: all but what only a program would ask for."""
+    words = ["configuration", "n", "errors", "method", "parameter"]
+    numbers = ["datasets", "failed", "mean", "sd", "coverage", "±", "bias", "sampling sd", "ms"]
+    table = _table(["", *words[1:]], numbers)
+    table.padding = 0  # so that it fits a terminal
+    before = None
+    for row in frame.to_dict("records"):
+        names = [str(row[word]) for word in words]
+        if before is not None and names[:3] != before:
+            table.add_section()
+        before = names[:3]
+        table.add_row(
+            *names,
+            str(row["replications"]),
+            str(row["failed"]),
+            *_rounded([row["mean_posterior_mean"], row["mean_posterior_sd"]], row["mean_posterior_sd"]),
+            f"{row['coverage']:.3f}",
+            f"{row['coverage_se']:.3f}",
+            *_rounded([row["bias"], row["sampling_sd"]], row["sampling_sd"]),
+            f"{1000 * row['seconds_per_calibration']:.3g}",
+        )
+    return table
+
+
+def plan_table(rows: Sequence[tuple[str, str, int, int]]) -> Table:
+    """Lay out what a study would compute: configuration, method, blocks in all, and those of them that are there."""
+    table = _table(["configuration", "method"], ["blocks", "there", "missing"])
+    for configuration, method, blocks, there in rows:
+        table.add_row(configuration, method, f"{blocks:,}", f"{there:,}", f"{blocks - there:,}")
+    blocks, there = sum(row[2] for row in rows), sum(row[3] for row in rows)
+    table.add_section()
+    table.add_row("all", "", f"{blocks:,}", f"{there:,}", f"{blocks - there:,}")
+    return table
+
+
+def design_csv(design: np.ndarray) -> str:
+    """Return a design (n, k) with every digit, a point in a line."""
+    header = ",".join(f"x{j + 1}" for j in range(design.shape[1]))
+    lines = [",".join(repr(value) for value in point) for point in design.tolist()]
+    return "\n".join([header, *lines]) + "\n"
 
 
 def _table(words: Sequence[str], numbers: Sequence[str]) -> Table:

@@ -183,11 +183,11 @@ def environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("JAX_") or name.startswith(_CACHE_OPTIONS)
     }
-    return _cache_of_programs() | kept | _ONE_THREAD
+    return cache_of_programs() | kept | _ONE_THREAD
 
 
-def _cache_of_programs() -> dict[str, str]:
-    """Compiled programs are kept between processes and runs: compiling takes longer than many a block."""
+def cache_of_programs() -> dict[str, str]:
+    """Variables that make JAX keep compiled programs for other processes: compiling takes longer than many a block."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         # Code made for one processor may crash another, and a home may be shared.
