@@ -28,6 +28,7 @@ _COMPILATION = "/jax/core/compile/"
 _KEPT_EXPERIMENTS = 1  # with their tables, some hundred megabytes at n = 200
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Of what the numbers of a study depend on to the last bit."""
     return {name: version(name) for name in ("l2calib", "numpy", "jax", "jaxlib")}

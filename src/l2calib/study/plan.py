@@ -105,7 +105,7 @@ class Plan:
         for law in self.errors:
             error_law(law)
         for method in self.methods:
-            method_named(method)
+            method_named(str(method))
         if self.levels not in LEVELS:
             near = suggest(str(self.levels), LEVELS)
             raise SpecError(f"the levels of a design are {' or '.join(LEVELS)}: received {self.levels!r:.60}{near}.")
@@ -119,7 +119,7 @@ class Plan:
             if whole_number(n, "a size", least=1) < least:
                 raise SpecError(
                     f"n = {n} is too small for configuration {configuration.name}, "
-                    f"which has {least - 2} parameters: give at least {least}."
+                    f"whose parameters are {', '.join(configuration.parameters)}: give at least {least}."
                 )
 
     @property
