@@ -4,11 +4,11 @@ import os
 import signal
 import sys
 import threading
-from importlib.metadata import version
 
 import pytest
 
 from l2calib.errors import L2CalibError, SpecError
+from l2calib.study import block
 from l2calib.study import cluster as module
 from l2calib.study.cluster import ClusterCrew
 from l2calib.study.runner import Interrupted
@@ -114,7 +114,7 @@ def test_without_the_package_the_remedy_is_named(monkeypatch):
 
 def test_workers_with_other_versions_are_refused(cluster, monkeypatch):
     cluster.worker()
-    monkeypatch.setattr(module, "version", lambda package: "0.0.1" if package == "jax" else version(package))
+    monkeypatch.setitem(block.versions(), "jax", "0.0.1")
     with pytest.raises(
         L2CalibError, match=r"^the Dask worker at tcp.* cannot be used: it has jax \S+ instead of 0\.0\.1;"
     ):

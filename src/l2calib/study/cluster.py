@@ -6,15 +6,17 @@ worker, of the same kind as on one machine, so that its bits are the same.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import logging
 import queue
 import threading
 import time
 import uuid
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from l2calib.errors import L2CalibError, SpecError
+from l2calib.study.block import versions
 from l2calib.study.runner import Broken, Event, Lost, Note, Ready
 from l2calib.study.workers import Worker, WorkerDied, outcome, request
 
@@ -29,7 +31,6 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_CONNECT = 10
 _SECONDS_TO_PART = 5
 _SECONDS_WITHOUT_WORKERS = 30
-_SAME_EVERYWHERE = ("l2calib", "jax", "jaxlib", "numpy", "scipy")
 
 
 class ClusterCrew(Generic[T]):
@@ -164,24 +165,26 @@ class ClusterCrew(Generic[T]):
 
 def _connect(address: str) -> Any:
     try:
-        from distributed import Client
+        distributed: Any = importlib.import_module("distributed")  # in part without types
     except ImportError:
         raise SpecError("a Dask cluster needs a further package; run: pip install 'l2calib[distributed]'.") from None
     # What it logs is said here in one sentence, or is of no interest to who runs a study.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+    async def knock() -> None:
+        options = distributed.Security().get_connection_args("client")
+        (await distributed.comm.connect(address, timeout=_SECONDS_TO_CONNECT, **options)).abort()
+
     try:
-        return Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)  # type: ignore[no-untyped-call]
+        # A client that never connected is not easily got rid of, so there is none before the scheduler answers.
+        asyncio.run(knock())
+        return distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except Exception as error:  # Dask's errors have no common parent
         said = " ".join(str(error).split())
         raise SpecError(
             f"no Dask scheduler answers at '{address}' ({type(error).__name__}: {said}); "
             "give the address that 'dask scheduler' prints, like tcp://127.0.0.1:8786."
         ) from None
-
-
-def versions() -> dict[str, str]:
-    """Of what the bits depend on."""
-    return {package: version(package) for package in _SAME_EVERYWHERE}
 
 
 def _difference(ours: dict[str, str], theirs: dict[str, str] | BaseException) -> str:
