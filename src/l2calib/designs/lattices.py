@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-# By the number of inputs k, the m whose field of 2 cos(2 pi / m) has degree k and the smallest discriminant.
+# By the number of inputs k, an m whose field of 2 cos(2 pi / m) has degree k, a small discriminant and a short basis.
 _CONDUCTORS = {2: 5, 3: 7, 4: 15, 5: 11, 6: 13, 8: 17, 9: 19}
 _STRETCH = 0.3  # standard deviation of the logarithm of each axis
 _MARGIN = 1.1
