@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # By what follows a parameter's name and an underscore; then what a method may have learnt, null where it has not.
 PARAMETER_COLUMNS = ("mean", "sd", "q2.5", "q50", "q97.5", "hat")
 _COMPILATION = "/jax/core/compile/"
-_KEPT_EXPERIMENTS = 1  # with their tables, some hundred megabytes at n = 200
+_KEPT_EXPERIMENTS = 2  # with their tables, some hundred megabytes at n = 200
 
 
 @functools.cache
