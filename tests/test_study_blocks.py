@@ -1,5 +1,6 @@
 """A block depends on its task alone: the same datasets for every method, the same bits whenever it is computed."""
 
+import dataclasses
 import itertools
 import pickle
 
@@ -53,6 +54,7 @@ def test_cells_are_ordered_group_by_group():
 def test_repetitions_in_the_options_are_dropped():
     plan = study(sizes=[20, 12, 20], methods=["nlm", "nlm"], errors=["t", "t"])
     assert (plan.sizes, plan.methods, plan.errors) == ((20, 12), ("nlm",), ("t",))
+    assert [type(n) for n in study(sizes=np.array([12, 20])).sizes] == [int, int]
 
 
 def test_the_methods_of_a_plan_are_the_papers():
@@ -92,6 +94,13 @@ def test_an_option_that_makes_no_study_is_refused_in_a_sentence(change, says):
 def test_a_plan_without_configurations_is_refused():
     with pytest.raises(InputError, match="no configurations were given"):
         Plan({})
+
+
+def test_a_configuration_that_no_worker_could_find_is_refused():
+    # It would be looked for among the paper's, where another is called the same.
+    alike = dataclasses.replace(paper_configurations()["3"], sigma2=1.0)
+    with pytest.raises(InputError, match="a worker could not find configuration 3"):
+        Plan({"3": alike})
 
 
 def test_every_method_sees_the_same_datasets_with_the_same_seeds():
@@ -198,8 +207,9 @@ def test_only_the_first_block_of_a_group_compiles(blocks):
     for cell, each in known.items():
         assert (each["seconds_compiling"] > 0) == (cell in compiled)
         assert 0 <= each["seconds_compiling"] < each["seconds"]
-    steady = [each["seconds"] for cell, each in known.items() if cell not in compiled]
-    assert max(steady) < min(known[cell]["seconds"] for cell in compiled)
+    for what in ("seconds", "seconds_preparing"):
+        steady = [each[what] for cell, each in known.items() if cell not in compiled]
+        assert max(steady) < min(known[cell][what] for cell in compiled)
 
 
 def test_any_reader_of_parquet_reads_a_block(blocks, tmp_path):

@@ -118,6 +118,14 @@ def test_another_definition_is_refused(folder, old, new, part):
     assert contents(folder) == before
 
 
+def test_a_definition_with_infinite_values_is_compared_too(tmp_path):
+    steep = small_study.SOURCE.replace("a + b * x", "a + b * x + (1e300 * b) ** 2")
+    Store.open(tmp_path / "study", plan(steep)).close()
+    Store.open(tmp_path / "study", plan(steep)).close()
+    says = "the model of configuration line changed"
+    refused(SpecError, says, tmp_path / "study", steep.replace("(1e300 * b)", "(1e3 * b)"))
+
+
 def test_a_new_comment_or_neighbour_in_the_file_is_no_other_definition(folder):
     more = small_study.SOURCE.replace("def line", "# A line.\ndef line") + "\nconfigurations = configurations[:]\n"
     with Store.open(folder, plan(more)) as store:
