@@ -5,6 +5,7 @@ import math
 import os
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,10 +29,10 @@ CONTRACT = [
     *("mean_posterior_mean", "mean_posterior_sd", "coverage", "coverage_se", "bias", "sampling_sd"),
     "seconds_per_calibration",
 ]
-METHODS, BLOCKS = ("nlm", "gb-ols"), 15
+METHODS, SIZE, BLOCKS = ("nlm", "gb-ols"), 40, 60
 STUDY = (
     f"study paper --configurations 3 --sizes 20 --errors normal --methods {','.join(METHODS)} --seed 5 "
-    f"--replications {20 * BLOCKS} --block 20 --levels midpoints --out"
+    f"--replications {SIZE * BLOCKS} --block {SIZE} --levels midpoints --out"
 ).split()
 CELLS = [Cell("3", 20, "normal", method, block) for method in METHODS for block in range(BLOCKS)]
 
@@ -124,6 +125,20 @@ def test_what_is_there_is_not_done_again(reference):
     assert {cell: Archive.at(folder).path(cell).stat().st_mtime_ns for cell in CELLS} == times
 
 
+def test_damaged_blocks_are_found_said_and_done_again(reference, tmp_path):
+    folder = shutil.copytree(reference[0], tmp_path / "study")
+    cut, changed = (Archive.at(folder).path(cell) for cell in (CELLS[3], CELLS[8]))
+    cut.write_bytes(cut.read_bytes()[:-100])
+    data = bytearray(changed.read_bytes())
+    data[len(data) // 2] ^= 1
+    changed.write_bytes(data)
+    said = finish(folder, "--workers", "1")
+    assert [line for path in (cut, changed) for line in said.splitlines() if str(path) in line] == said.splitlines()[:2]
+    assert "l2calib: 2 blocks were done" in said
+    assert tables(folder)[CELLS[3]].equals(tables(reference[0])[CELLS[3]])
+    assert tables(folder)[CELLS[8]].equals(tables(reference[0])[CELLS[8]])
+
+
 def test_ctrl_c_is_one_sentence_and_keeps_what_is_done(tmp_path):
     folder = tmp_path / "study"
     process = start(folder, "--workers", "2")
@@ -149,7 +164,7 @@ def test_the_summary_obeys_the_contract(reference, run):
     assert [row["method"] for row in answer["rows"]] == list(METHODS)
     for row in answer["rows"]:
         assert list(row)[: len(CONTRACT)] == CONTRACT
-        assert row["replications"] == 20 * BLOCKS
+        assert row["replications"] == SIZE * BLOCKS
 
 
 def test_the_summary_is_a_table_for_people_and_a_file_on_request(reference, run, tmp_path):
@@ -246,10 +261,10 @@ def test_a_study_of_another_seed_is_refused(reference, run):
 def test_a_plan_is_shown_without_anything_being_done(run, tmp_path, reference):
     status, out, _ = run(*STUDY, tmp_path / "study", "--plan", "--methods", "nlm,koh,gb-ols")
     assert status == 0
-    assert out.split()[-4:] == ["all", "45", "0", "45"]
+    assert out.split()[-4:] == ["all", "180", "0", "180"]
     assert not (tmp_path / "study").exists()
     _, out, _ = run(*STUDY, reference[0], "--plan", "--methods", "nlm,koh,gb-ols")
-    assert out.split()[-4:] == ["all", "45", "30", "15"]
+    assert out.split()[-4:] == ["all", "180", "120", "60"]
 
 
 def test_configurations_of_ones_own_are_planned(run, tmp_path):

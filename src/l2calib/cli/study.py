@@ -222,9 +222,9 @@ def _run(plan: Plan, folder: Path, workers: int | None, scheduler: str | None) -
             store = Store.open(folder, plan, shlex.join(["l2calib", *sys.argv[1:]]))
             cells = plan.cells()
             missing = store.missing(cells)
-        for sentence in store.problems:
-            say(sentence)
         with store, StudyProgress(len(cells), len(cells) - len(missing), plan.block) as progress:
+            for sentence in store.problems:
+                progress.note(sentence)
             hand_out(missing, compute_block, crew, store.write, progress, pack=store.task)
     except Interrupted as error:
         kept = progress.there + progress.finished

@@ -94,6 +94,8 @@ def failures_as_sentences() -> Iterator[None]:
     """Leave a command that fails with its status, and one sentence on stderr."""
     try:
         yield
+    except typer.Exit:  # it has been said
+        raise
     except L2CalibError as error:
         say(str(error))
         raise typer.Exit(BAD_INPUT if isinstance(error, InputError) else FAILED) from None

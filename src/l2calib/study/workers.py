@@ -135,7 +135,7 @@ class LocalCrew(Generic[T]):
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
-            for worker in self._workers.values():
+            for worker in list(self._workers.values()):
                 worker.kill()
         for line in self._requests:
             line.put(None)
@@ -144,29 +144,30 @@ class LocalCrew(Generic[T]):
 
     def _tend(self, slot: int) -> None:
         """Pass requests and replies on, for one slot."""
-        try:
-            while self._ensure_worker(slot):
-                self.events.put(Ready(slot))
-                self._pass_on(slot)
-        except OSError as error:  # no processes or no memory left
-            self.events.put(Broken(f"no worker process can be started: {error.strerror or error}."))
-
-    def _ensure_worker(self, slot: int) -> bool:
-        with self._lock:
-            if not self._stopped:
-                self._workers[slot] = Worker()
-            return not self._stopped
-
-    def _pass_on(self, slot: int) -> None:
-        worker = self._workers[slot]
+        self.events.put(Ready(slot))
         while (asked := self._requests[slot].get()) is not None:
             try:
+                worker = self._worker(slot)
                 kind, said = worker.reply(asked)
             except WorkerDied as error:
+                self._workers.pop(slot, None)
                 self.events.put(Lost(slot, str(error)))
-                return
-            self.events.put(outcome(slot, kind, said))
-        worker.bury()
+                self.events.put(Ready(slot))
+            except OSError as error:  # no processes or no memory left
+                self.events.put(Broken(f"no worker process can be started: {error.strerror or error}."))
+            else:
+                self.events.put(outcome(slot, kind, said))
+        if slot in self._workers:
+            self._workers[slot].bury()
+
+    def _worker(self, slot: int) -> Worker:
+        """The worker of a slot, started when it is first needed."""
+        with self._lock:
+            if self._stopped:
+                raise WorkerDied("the run has ended")
+            if slot not in self._workers:
+                self._workers[slot] = Worker()
+            return self._workers[slot]
 
 
 def processors() -> int:
