@@ -49,7 +49,8 @@ class ScriptedCrew:
         for slot in self.slots:
             self.events.put(Ready(slot))
 
-    def hand(self, slot, task):
+    def hand(self, slot, group, task):
+        assert group == task.group
         self.handed.append((slot, task))
         scripted = self.script.get((slot, task.number), [])
         for event in scripted.pop(0) if scripted else [Done(slot, self.work(task))]:
@@ -286,6 +287,13 @@ def test_without_a_place_for_a_cache_there_is_none(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert "JAX_COMPILATION_CACHE_DIR" not in workers.environment()
+
+
+def test_a_worker_forgets_the_programs_of_groups_that_it_has_left():
+    """Nine groups, each with a program; a worker keeps those of eight."""
+    tasks = [Errand(f"{group}", number, kind="program") for group in range(9) for number in range(2)]
+    kept = [int(data) for data in results_of(tasks, LocalCrew(1)).values()]
+    assert kept == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+_KEPT_GROUPS = 8
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -99,9 +100,9 @@ class Worker:
         return f"it left with exit status {status}"
 
 
-def request(work: Callable[[T], bytes], task: T) -> bytes:
+def request(work: Callable[[T], bytes], group: Hashable, task: T) -> bytes:
     """What a worker is sent; the function travels by its name."""
-    return pickle.dumps((work, task))
+    return pickle.dumps((work, group, task))
 
 
 def outcome(slot: Hashable, kind: bytes, said: bytes) -> Done | Raised:
@@ -128,9 +129,9 @@ class LocalCrew(Generic[T]):
             self._threads.append(thread)
             thread.start()
 
-    def hand(self, slot: Hashable, package: T) -> None:
+    def hand(self, slot: Hashable, group: Hashable, package: T) -> None:
         assert isinstance(slot, int)
-        self._requests[slot].put(request(self._work, package))
+        self._requests[slot].put(request(self._work, group, package))
 
     def stop(self) -> None:
         with self._lock:
@@ -237,7 +238,8 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 
 def _answer(asked: bytes) -> bytes:
     try:
-        work, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
+        work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
+        _forget_old_groups(group)
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -245,6 +247,18 @@ def _answer(asked: bytes) -> bytes:
 
             traceback.print_exc()
         return _RAISED + _sentence(error).encode()
+
+
+def _forget_old_groups(group: Hashable) -> None:
+    """JAX keeps every program that it has compiled, some 50 MB a group, until it is told not to."""
+    if group not in _groups and len(_groups) == _KEPT_GROUPS:
+        _groups.clear()
+        if "jax" in sys.modules:
+            sys.modules["jax"].clear_caches()
+    _groups.add(group)
+
+
+_groups: set[Hashable] = set()
 
 
 def _sentence(error: BaseException) -> str:
