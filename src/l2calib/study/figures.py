@@ -123,7 +123,9 @@ def plot_error_laws() -> Figure:
     figure = Figure(figsize=(_WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     x = np.linspace(-4, 4, 801)
-    for law, colour, dashes in zip(ERROR_LAWS.values(), (_INK, "#0072B2", "#D55E00"), ((), (6, 2), (2, 1)), strict=True):
+    for law, colour, dashes in zip(
+        ERROR_LAWS.values(), (_INK, "#0072B2", "#D55E00"), ((), (6, 2), (2, 1)), strict=True
+    ):
         axes.plot(x, law.density(x), color=colour, lw=1.6, dashes=dashes or (None, None), label=_ERRORS[law.name])
     axes.set(xlabel="error / $\\sigma_0$", ylabel="density", xlim=(-4, 4))
     axes.set_ylim(bottom=0)

@@ -22,7 +22,7 @@ def show_coverage(axes: Axes, coverage: pd.Series) -> None:
 
     def forward(value: NDArray[np.float64]) -> NDArray[np.float64]:
         missed = 1 - np.asarray(value, dtype=float)
-        return -np.sign(missed) * np.sqrt(np.abs(missed))
+        return np.asarray(-np.sign(missed) * np.sqrt(np.abs(missed)))
 
     def inverse(value: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1 + np.sign(value) * np.square(value)
