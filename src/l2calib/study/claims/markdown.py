@@ -70,7 +70,7 @@ def _part(part: Part) -> str:
         return f"{head}\n\nThe study has no cells for this."
     outcome = part.outcome
     holds, against, left = (int((outcome == what).sum()) for what in (HOLDS, CONTRADICTED, OPEN))
-    counts = f"Of {len(outcome)} cells it holds in {holds}, is contradicted in {against} and open in {left}"
+    counts = f"Holds in {holds}, contradicted in {against}, open in {left} of {len(outcome)}"
     counts += f" (z = {critical(len(outcome)):.2f})." if _noisy(part) else "."
     if part.verdict == "not tested":
         counts += " Too few are decided for a verdict: more replications would tell."
@@ -80,6 +80,9 @@ def _part(part: Part) -> str:
 
 
 def _by_group(part: Part) -> str:
+    if all(len(group) == 1 for _, group in part.groups):
+        rows = [[*key, group_verdict(cell["outcome"]), _cell(cell.iloc[0], part, ())] for key, cell in part.groups]
+        return _table([*part.by, "verdict", "number"], rows)
     figures = ["verdict", "holds", "contradicted", "open", "lowest", "median", "highest", "contradicted at"]
     rows = [[*key, *_figures(group, part)] for key, group in part.groups]
     return _table([*part.by, *figures, "worst cell"], rows)
