@@ -96,23 +96,25 @@ def plot_times(frame: pd.DataFrame, errors: str = _NORMAL) -> Figure:
     rows = _rows(frame, errors=errors).drop_duplicates(["configuration", "n", "method"])
     configurations = list(dict.fromkeys(rows["configuration"]))
     columns = min(2, len(configurations))
-    height = 1.4 + 2.6 * -(-len(configurations) // columns)
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    panels = figure.subplots(-(-len(configurations) // columns), columns, sharex=True, sharey=True, squeeze=False)
-    for panel, configuration in zip(panels.flat, configurations, strict=False):
+    lines = -(-len(configurations) // columns)
+    figure = Figure(figsize=(_WIDTH, 1.4 + 2.6 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for position, (panel, configuration) in enumerate(zip(panels.flat, configurations, strict=False)):
         shown = rows[rows["configuration"] == configuration]
         for method, style, shift in _methods(rows):
             _draw(shown[shown["method"] == method], "seconds_per_calibration", None, style, shift, panel)
         panel.set_yscale("log")
         panel.set_title(f"Configuration {_plain(configuration)}", fontsize="medium", color=_INK)
-        panel.set_xlabel(_SIZE)
-        panel.label_outer()
         _tidy(panel, rows)
+        if position % columns == 0:
+            panel.set_ylabel("seconds per calibration")
+        if position + columns >= len(configurations):  # the lowest of its column
+            panel.set_xlabel(_SIZE)
+            panel.tick_params(labelbottom=True)
     for panel in panels.flat[len(configurations) :]:
         panel.remove()
-    figure.supylabel("seconds per calibration", fontsize="medium", color=_INK)
     figure.suptitle(f"Computing time, {_ERRORS.get(errors, _plain(errors))}", color=_INK)
-    _legend(figure, "time of a batch divided by the number of its datasets")
+    _legend(figure, "time of a batch without its compilation, divided by the number of its datasets")
     return figure
 
 

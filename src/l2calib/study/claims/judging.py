@@ -7,6 +7,7 @@ Carlo standard error. Nothing here knows what the number means.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -89,11 +90,11 @@ class Part:
     by: tuple[str, ...] = ("configuration",)
     digits: str = ".3g"
 
-    @property
+    @cached_property
     def margin(self) -> pd.Series:
         return self.statement.margin(self.cells["value"])
 
-    @property
+    @cached_property
     def outcome(self) -> pd.Series:
         """For every cell whether the statement holds, is contradicted, or is left open by the noise."""
         import pandas as pd
@@ -103,7 +104,7 @@ class Part:
         outcome = np.select([holds, -margin > reach], [HOLDS, CONTRADICTED], OPEN)
         return pd.Series(outcome, index=margin.index, dtype=object)
 
-    @property
+    @cached_property
     def groups(self) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
         """The cells with their outcome and margin, group by group."""
         judged = self.cells.assign(outcome=self.outcome, margin=self.margin)
@@ -111,7 +112,7 @@ class Part:
             return [] if judged.empty else [((), judged)]
         return [(tuple(map(str, key)), group) for key, group in judged.groupby(list(self.by), sort=False)]
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         """What all groups that are decided say, if they are not too few."""
         verdicts = [group_verdict(group["outcome"]) for _, group in self.groups]
@@ -140,7 +141,7 @@ class Claim:
     parts: tuple[Part, ...]
     looked_at: str
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         """What all parts say; a claim of which a part is untested is reproduced in part at most."""
         verdicts = {part.verdict for part in self.parts}

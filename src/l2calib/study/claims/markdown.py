@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NAMES = ("configuration", "n", "errors", "method", "parameter")
+_LISTED = 8  # of more groups, those that hold in every cell are told together
 _LABELS = {"configuration": "configuration ", "n": "n = "}
 _METHOD = f"""\
 How a verdict is reached. A claim is split into parts, and a part is one statement about many cells: one number of the
@@ -84,16 +85,24 @@ def _by_group(part: Part) -> str:
         rows = [[*key, group_verdict(cell["outcome"]), _cell(cell.iloc[0], part, ())] for key, cell in part.groups]
         return _table([*part.by, "verdict", "number"], rows)
     figures = ["verdict", "holds", "contradicted", "open", "lowest", "median", "highest", "contradicted at"]
-    rows = [[*key, *_figures(group, part)] for key, group in part.groups]
+    clean = [group for _, group in part.groups if (group["outcome"] == HOLDS).all()]
+    together = len(clean) > 1 and len(part.groups) > _LISTED
+    told = [(key, group) for key, group in part.groups if not (together and (group["outcome"] == HOLDS).all())]
+    rows = [[*key, *_figures(group, part, part.by)] for key, group in told]
+    if together:
+        import pandas as pd
+
+        others = f"{len(clean)} others" if told else f"all {len(clean)}"
+        rows.append([others, *[""] * (len(part.by) - 1), *_figures(pd.concat(clean), part, ())])
     return _table([*part.by, *figures, "worst cell"], rows)
 
 
-def _figures(group: pd.DataFrame, part: Part) -> list[str]:
+def _figures(group: pd.DataFrame, part: Part, known: Sequence[str]) -> list[str]:
     outcome = group["outcome"]
     counts = [str(int((outcome == what).sum())) for what in (HOLDS, CONTRADICTED, OPEN)]
     spread = [format(float(group["value"].quantile(q)), part.digits) for q in (0, 0.5, 1)]
     worst = _worst(group, group["margin"])
-    names = [name for name in _NAMES if name not in part.by]
+    names = [name for name in _NAMES if name not in known]
     return [group_verdict(outcome), *counts, *spread, _contradicted_sizes(group), _cell(worst, part, names)]
 
 

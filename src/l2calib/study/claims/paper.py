@@ -233,7 +233,7 @@ def bootstrap(rows: pd.DataFrame) -> tuple[Part, ...]:
     import pandas as pd
 
     pairs = pd.concat([cells.beside(rows, f"{name}-boot", name) for name in ("gb-l2", "gb-ols")], ignore_index=True)
-    return _negligible(pairs, "the two scalings of a loss")
+    return _negligible(pairs, "the two scalings of a loss", _BY_METHOD)
 
 
 def error_laws(rows: pd.DataFrame) -> tuple[Part, ...]:
@@ -241,10 +241,10 @@ def error_laws(rows: pd.DataFrame) -> tuple[Part, ...]:
     import pandas as pd
 
     pairs = pd.concat([cells.beside_law(rows, law) for law in ("t", "skew-normal")], ignore_index=True)
-    return _negligible(pairs, "another law and the normal")
+    return _negligible(pairs, "another law and the normal", (*_BY_METHOD, "errors"))
 
 
-def _negligible(pairs: pd.DataFrame, what: str) -> tuple[Part, ...]:
+def _negligible(pairs: pd.DataFrame, what: str, by: tuple[str, ...]) -> tuple[Part, ...]:
     return (
         Part(
             "a",
@@ -252,7 +252,7 @@ def _negligible(pairs: pd.DataFrame, what: str) -> tuple[Part, ...]:
             f"The coverages differ by at most {COVERAGE}; the number is the difference.",
             Within(0, COVERAGE),
             cells.coverage_differences(pairs),
-            _BY_METHOD,
+            by,
             "+.3f",
         ),
         Part(
@@ -261,7 +261,7 @@ def _negligible(pairs: pd.DataFrame, what: str) -> tuple[Part, ...]:
             f"The mean posterior sds differ by at most {SD:.0%}; the number is their ratio.",
             Within(1, SD),
             cells.sd_ratios(pairs),
-            _BY_METHOD,
+            by,
             ".3f",
         ),
         Part(
@@ -271,7 +271,7 @@ def _negligible(pairs: pd.DataFrame, what: str) -> tuple[Part, ...]:
             "a normal interval by less than 0.01; the number is the difference in posterior sds.",
             Within(0, SHIFT),
             cells.mean_shifts(pairs),
-            _BY_METHOD,
+            by,
             "+.3f",
         ),
     )
