@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,12 +55,20 @@ def show_mean(axes: Axes, mean: pd.Series, method: pd.Series, target: float) -> 
     bottom = target + 1.5 * min(float(mean.min()) - target, -3 * width)
     top = target + 1.5 * max(float(mean.max()) - target, 3 * width)
     axes.set_ylim(bottom, top)
-    # Within twice the width the scale is all but straight, and more labels would lie on each other.
-    decades = 10.0 ** np.arange(np.ceil(np.log10(2 * width)), np.ceil(np.log10(away.max())) + 1)
+    # Within its width the scale is all but straight, and more labels would lie on each other.
+    decades = 10.0 ** np.arange(np.ceil(np.log10(width)), np.ceil(np.log10(away.max())) + 1)
     ticks = target + np.concatenate([-decades[::-1], [0.0], decades])
     axes.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if bottom <= tick <= top]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _from_target(value - target)))
     axes.yaxis.set_minor_locator(NullLocator())
+
+
+def show_decades(axes: Axes) -> None:
+    """Make the scale logarithmic, with numbers enough to read when the data span less than a decade."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _from_target(step: float) -> str:
