@@ -1,12 +1,11 @@
-"""A simulation study of your own: how well does Newton's law of cooling calibrate to a cup that also radiates?
+"""A simulation study of your own: Newton's law of cooling, calibrated to a cup that cools in two stages.
 
-    l2calib study run examples/study/own_configuration.py --sizes 20,40 --errors normal,t --methods nlm,gb-l2 \\
-        --replications 200 --levels endpoints --seed 1 --out out/cooling
-    l2calib study summary out/cooling
+    l2calib study run examples/study/own_configuration.py --sizes 20,40 --methods nlm,gb-l2 --replications 200 --out cup
+    l2calib study summary cup
 
 A configuration is a system mu that is known because it is simulated, a model eta of it, the ranges of the inputs, the
-prior of the parameters and the variance of the errors. theta_L2, at which the model is nearest to the system, is computed.
-The file must be complete in itself (besides installed packages): workers on other machines get its text and nothing else.
+prior of the parameters and the variance of the errors. theta_L2, at which the model is nearest to the system, is
+computed. Besides installed packages, the file must be complete in itself: workers on other machines get only its text.
 """
 
 import jax.numpy as jnp

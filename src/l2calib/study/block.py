@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 # By what follows a parameter's name and an underscore; then what a method may have learnt, null where it has not.
 PARAMETER_COLUMNS = ("mean", "sd", "q2.5", "q50", "q97.5", "hat")
 _COMPILATION = "/jax/core/compile/"
-_KEPT_EXPERIMENTS = 1  # with their tables, some hundred megabytes at n = 200
+_KEPT_EXPERIMENTS = 2  # with their tables, some hundred megabytes at n = 200
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Of what the numbers of a study depend on to the last bit."""
     return {name: version(name) for name in ("l2calib", "numpy", "jax", "jaxlib")}
@@ -44,14 +45,19 @@ def compute_block(task: Task) -> bytes:
     Its columns depend on the task alone, to the last bit; how long it took is in the metadata.
     """
     from l2calib.calibration import calibrate_batch
+    from l2calib.methods import method_named
+    from l2calib.solve import prepared
     from l2calib.study.configurations import configuration_named
 
     configuration = configuration_named(task.source, task.cell.configuration)
     experiment = _experiment(task.source, task.cell.configuration, task.design.shape, task.design.tobytes())
     responses, seeds = simulate(task, configuration)
-    with _Stopwatch() as watch:
-        batch = calibrate_batch(experiment, responses, task.cell.method, seed=seeds)
-    return seal(_table(task, batch, configuration), _about(task, configuration, watch))
+    method = method_named(task.cell.method)
+    with _Stopwatch() as preparation:  # once per experiment and method: it is no part of a calibration's time
+        prepared(method, experiment)
+    with _Stopwatch() as calibration:
+        batch = calibrate_batch(experiment, responses, method, seed=seeds)
+    return seal(_table(task, batch, configuration), _about(task, configuration, preparation, calibration))
 
 
 def simulate(task: Task, configuration: Configuration) -> tuple[np.ndarray, list[int]]:
@@ -96,14 +102,17 @@ def _floats(values: np.ndarray) -> pa.Array:
     return pa.array(np.ascontiguousarray(values, dtype=np.float64), from_pandas=False)
 
 
-def _about(task: Task, configuration: Configuration, watch: _Stopwatch) -> dict[str, Any]:
+def _about(
+    task: Task, configuration: Configuration, preparation: _Stopwatch, calibration: _Stopwatch
+) -> dict[str, Any]:
     return {
         **identity(task.cell, task.rows, task.levels, task.seed, design_digest(task.design)),
         "parameters": list(configuration.parameters),
         "inputs": list(configuration.inputs),
-        "seconds": watch.seconds,
-        "seconds_compiling": watch.compiling,
-        "compiled": watch.compiling > 0,
+        "seconds_preparing": preparation.seconds,
+        "seconds": calibration.seconds,
+        "seconds_compiling": calibration.compiling,
+        "compiled": calibration.compiling > 0,
         "versions": versions(),
     }
 

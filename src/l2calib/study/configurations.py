@@ -208,7 +208,7 @@ def load_configurations(path: str | Path) -> dict[str, Configuration]:
 
 
 @functools.lru_cache(maxsize=8)
-def configurations_in(source: str, origin: str = "configurations.py") -> dict[str, Configuration]:
+def configurations_in(source: str, origin: str = "own configurations") -> dict[str, Configuration]:
     """The configurations that the text of a Python file defines."""
     module = types.ModuleType(f"l2calib_study_{zlib.crc32(source.encode()):08x}")
     module.__file__ = origin
@@ -220,6 +220,8 @@ def configurations_in(source: str, origin: str = "configurations.py") -> dict[st
             f"the file of configurations '{origin}' cannot be imported: {_reason(error, origin)}; "
             "a worker elsewhere has nothing but its text, so put all it needs into it."
         ) from None
+    except InputError as error:
+        raise SpecError(f"the file '{origin}' cannot be used: {error}") from None
     except (Exception, SystemExit) as error:
         raise SpecError(
             f"the file of configurations '{origin}' cannot be imported: {_reason(error, origin)}."

@@ -93,7 +93,7 @@ class Plan:
         from l2calib.methods import method_named
 
         checked: dict[str, Any] = {
-            "sizes": _several(self.sizes, "sizes", "20,100"),
+            "sizes": _several([whole_number(n, "a size", least=1) for n in self.sizes], "sizes", "20,100"),
             "errors": _several(self.errors, "error laws", "normal"),
             "methods": _several(self.methods, "methods", "gb-l2"),
             "replications": whole_number(self.replications, "the number of replications", least=1),
@@ -105,22 +105,29 @@ class Plan:
         for law in self.errors:
             error_law(law)
         for method in self.methods:
-            method_named(method)
+            method_named(str(method))
         if self.levels not in LEVELS:
             near = suggest(str(self.levels), LEVELS)
             raise SpecError(f"the levels of a design are {' or '.join(LEVELS)}: received {self.levels!r:.60}{near}.")
         _several(self.configurations, "configurations", "1,2")
-        for configuration in self.configurations.values():
-            self._check(configuration)
+        for name in self.configurations:
+            self._check(name)
 
-    def _check(self, configuration: Configuration) -> None:
+    def _check(self, name: str) -> None:
+        from l2calib.study.configurations import paper_configurations
+
+        configuration = self.configurations[name]
+        if not configuration.source and configuration is not paper_configurations().get(name):
+            raise SpecError(
+                f"a worker could not find configuration {name}, which is neither the paper's nor from a file; "
+                "write it into a Python file and read it with load_configurations."
+            )
         least = len(configuration.parameters) + 2
-        for n in self.sizes:
-            if whole_number(n, "a size", least=1) < least:
-                raise SpecError(
-                    f"n = {n} is too small for configuration {configuration.name}, "
-                    f"which has {least - 2} parameters: give at least {least}."
-                )
+        if min(self.sizes) < least:
+            raise SpecError(
+                f"n = {min(self.sizes)} is too small for configuration {name}, "
+                f"whose parameters are {', '.join(configuration.parameters)}: give at least {least}."
+            )
 
     @property
     def blocks(self) -> int:

@@ -143,6 +143,7 @@ def _same(old: Mapping[str, list[float]], new: Mapping[str, list[float]]) -> boo
         return False
     for name, values in new.items():
         before, now = np.asarray(old[name]), np.asarray(values)
-        if before.shape != now.shape or np.abs(before - now).max() > _TOLERANCE * np.abs(before).max():
+        scale = np.abs(before[np.isfinite(before)]).max(initial=0.0)
+        if before.shape != now.shape or not np.allclose(now, before, 0, _TOLERANCE * scale, equal_nan=True):
             return False
     return True

@@ -212,16 +212,14 @@ def load_summary(path: str | Path) -> pd.DataFrame:
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
+    """As text first: Python's own reading of a number gives back every digit that was written."""
     import pandas as pd
 
-    numbers = [name for name, kind in COLUMNS.items() if kind == "float64"]
-    return pd.read_csv(
-        file,
-        dtype=COLUMNS,
-        float_precision="round_trip",
-        keep_default_na=False,
-        na_values={name: [""] for name in numbers},
-    )
+    frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+    for name, kind in COLUMNS.items():
+        if kind == "float64" and name in frame:
+            frame[name] = [float(text) if text else math.nan for text in frame[name]]
+    return frame
 
 
 def _check_ending(file: Path) -> None:
