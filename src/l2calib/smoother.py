@@ -19,6 +19,7 @@ from l2calib.experiment import Experiment
 from l2calib.quadrature import kronecker
 
 _GRID_PER_INPUT = {1: 81, 2: 20, 3: 7}
+_FINER = {2: 2}  # steps of the tabulated grid in one of the searched grid
 _SCATTERED_PSI = 400
 _NEWTON_STEPS = 8
 _GROUPS = 6
@@ -26,20 +27,22 @@ _WORTH_GROUPING = 0.8
 
 
 class _Group(NamedTuple):
-    """Neighbours on the grid of psi that need about as many eigenvectors."""
+    """Values of psi that need about as many eigenvectors."""
 
     vectors: Array  # (n, G s): side by side, so that one matrix product rotates y for all of them
     inverse_square: Array  # 1 / (kappa + lambda)^2, (G, s, K)
 
 
 class SmootherTables(NamedTuple):
-    """What every dataset of one design shares."""
+    """What every dataset of one design shares: T values of psi are tabulated, S of them searched."""
 
-    spectrum: Spectrum
-    groups: tuple[_Group, ...]  # the same psi in the same order, without what fills shorter spectra up
-    complete: Array  # whether a psi has all n eigenvectors, (P,)
+    spectrum: Spectrum  # T of them
+    complete: Array  # whether a psi has all n eigenvectors, (T,)
+    searched: Array  # indices (S,)
+    groups: tuple[_Group, ...]  # the searched psi, without what fills shorter spectra up
+    in_groups: Array  # where in the groups a searched psi is, (S,)
     log_kappa: Array  # (K,)
-    trace_square: Array  # (tr Phi^-1)^2, (P, K)
+    trace_square: Array  # (tr Phi^-1)^2, (S, K)
     among: Array  # squared differences of the design, (n, n, k)
     across: Array  # of nodes to design, (Q, n, k)
     functionals: Array  # from values at the nodes to coordinates in the model's span, (Q, m)
@@ -49,7 +52,7 @@ class Smooth(NamedTuple):
     """mu-hat for one y, in the eigenbasis of its psi."""
 
     spectrum: Spectrum
-    psi_index: Array  # on the grid; minus one off it
+    psi_index: Array  # in the tabulated grid; minus one off it
     kappa: Array
     rotated: Array  # U' y, (s,)
     rest: Array  # the sum of squares of y along the eigenvectors that are left out
@@ -106,9 +109,10 @@ class Smooth(NamedTuple):
 class GCV:
     """Smoothing by generalised cross-validation within bounds on psi and kappa.
 
-    Every psi_j has its own scale. For one input the grid over psi is fine (a sixteenth of a decade) and final;
-    for two and three inputs psi is moved off the grid by a quadratic through the neighbours and C_XX factorised
-    there; from four inputs on psi is the best of a scattered set. kappa is always continuous.
+    Every psi_j has its own scale. For one input the grid over psi is fine (a sixteenth of a decade) and final; for two
+    inputs a quadratic through the neighbours points to the place on a grid twice as fine; for three it moves psi off
+    the grid and C_XX is factorised there; from four inputs on psi is the best of a scattered set. kappa is always
+    continuous.
     """
 
     psi_bounds: tuple[float, float] = (1e-2, 1e3)
@@ -130,33 +134,44 @@ class GCV:
 
     def working_set(self, experiment: Experiment) -> int:
         """About how many numbers the fit of one dataset needs at once."""
-        n, points = experiment.observations, len(self.psi_grid(experiment.x.shape[1]))
+        n, points = experiment.observations, len(self.searched(experiment.x.shape[1]))
         return 2 * points * (n + self.kappa_points) + n * (n + experiment.node_span.dimension)
 
     def psi_grid(self, inputs: int) -> np.ndarray:
-        """The values of psi (P, k) that are searched."""
+        """The values of psi (T, k) that are tabulated."""
         low, high = np.log(self.psi_bounds)
         if inputs in _GRID_PER_INPUT:
-            axis = np.linspace(low, high, _GRID_PER_INPUT[inputs])
+            axis = np.linspace(low, high, _tabulated_per_input(inputs))
             grid = np.stack(np.meshgrid(*[axis] * inputs, indexing="ij"), -1)
             return np.asarray(np.exp(grid.reshape(-1, inputs)))
         return np.asarray(np.exp(low + (high - low) * kronecker(_SCATTERED_PSI, inputs)))
 
+    def searched(self, inputs: int) -> np.ndarray:
+        """The indices (S,) of those where every dataset looks."""
+        if inputs not in _FINER:
+            return np.arange(len(self.psi_grid(inputs)))
+        per_input = _tabulated_per_input(inputs)
+        index = np.arange(per_input**inputs).reshape([per_input] * inputs)
+        return np.asarray(index[(slice(None, None, _FINER[inputs]),) * inputs].ravel())
+
     def fit(self, tables: SmootherTables, y: Array) -> Smooth:
         """Choose rho for one y."""
         rotated = [_rotated(group, y) for group in tables.groups]
-        rest = left_out_square(tables, rotated, y)
+        rest = left_out_square(tables.complete[tables.searched], _explained(rotated)[tables.in_groups], y)
         numerator = jnp.concatenate(
             [jnp.einsum("ps,psk->pk", u**2, g.inverse_square) for u, g in zip(rotated, tables.groups, strict=True)]
-        )
+        )[tables.in_groups]
         numerator += rest[:, None] * jnp.exp(-2 * tables.log_kappa)
         offset, profile = _parabola_over_kappa(numerator / tables.trace_square)
         best = jnp.argmin(profile)
         step = tables.log_kappa[1] - tables.log_kappa[0]
         start = tables.log_kappa[0] + step * offset[best]
-        chosen = self._polish(tables, tables.spectrum.at(best), best, _pick(tables, rotated, best), rest[best], start)
-        if moves_off_grid(tables.among.shape[-1]):
-            moved = self._off_grid(tables, profile, best, y, jnp.log(chosen.kappa))
+        index = tables.searched[best]
+        chosen = self._polish(tables, tables.spectrum.at(index), index, _pick(tables, rotated, best), rest[best], start)
+        inputs = tables.among.shape[-1]
+        if inputs in _FINER or moves_off_grid(inputs):
+            look = self._off_grid if moves_off_grid(inputs) else self._on_finer_grid
+            moved = look(tables, best, _towards(profile, best, inputs), y, jnp.log(chosen.kappa))
             better = moved.criterion < chosen.criterion
             chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
         return chosen._replace(status=self._status(chosen))
@@ -184,24 +199,21 @@ class GCV:
         log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
         return Smooth(spectrum, index, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
 
-    def _off_grid(self, tables: SmootherTables, profile: Array, best: Array, y: Array, log_kappa: Array) -> Smooth:
-        """Move psi to the minimum of the parabola through its neighbours, input by input, and factorise there."""
+    def _on_finer_grid(self, tables: SmootherTables, best: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
+        """Move psi by `shift` (k,) cells of the searched grid, to what is tabulated nearest."""
         inputs = tables.among.shape[-1]
-        per_input = _GRID_PER_INPUT[inputs]
-        cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (per_input - 1)
-        shift = []
-        for j in range(inputs):
-            stride = per_input ** (inputs - 1 - j)
-            position = (best // stride) % per_input
-            interior = (position > 0) & (position < per_input - 1)
-            left, right = profile[jnp.maximum(best - stride, 0)], profile[jnp.minimum(best + stride, profile.size - 1)]
-            shift.append(jnp.where(interior, _vertex(left, profile[best], right), 0.0))
-        moved = spectrum_at(
-            jnp.exp(tables.spectrum.log_psi[best] + cell * jnp.stack(shift)),
-            tables.among,
-            tables.across,
-            tables.functionals,
-        )
+        place = _FINER[inputs] * _place(best, inputs) + jnp.rint(_FINER[inputs] * shift).astype(int)
+        index = jnp.sum(place * _tabulated_per_input(inputs) ** np.arange(inputs)[::-1])
+        spectrum = tables.spectrum.at(index)
+        rotated = spectrum.vectors.T @ y
+        rest = left_out_square(tables.complete[index], jnp.sum(rotated**2), y)
+        return self._polish(tables, spectrum, index, rotated, rest, log_kappa)
+
+    def _off_grid(self, tables: SmootherTables, best: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
+        """Move psi by `shift` (k,) cells and factorise there."""
+        cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (_GRID_PER_INPUT[len(shift)] - 1)
+        psi = jnp.exp(tables.spectrum.log_psi[tables.searched[best]] + cell * shift)
+        moved = spectrum_at(psi, tables.among, tables.across, tables.functionals)
         nowhere, nothing = jnp.asarray(-1), jnp.asarray(0.0)
         return self._polish(tables, moved, nowhere, moved.vectors.T @ y, nothing, log_kappa)
 
@@ -215,7 +227,7 @@ class GCV:
         return jnp.where(at_bound, int(Status.GCV_AT_BOUND), 0)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=2)
 def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> SmootherTables:
     x, nodes = experiment.x_unit, experiment.quadrature.nodes
     functionals = experiment.node_span.functionals
@@ -224,20 +236,24 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     if not moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
         seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
         spectrum, sizes = compressed(spectrum, seen)
+    searched = smoother.searched(x.shape[1])
     low, high = np.log(smoother.kappa_bounds)
     log_kappa = np.linspace(low, high, smoother.kappa_points)
-    inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
+    inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[searched][:, :, None])
     trace = inverse.sum(axis=1) + spectrum.left_out / np.exp(log_kappa)
-    tabulated = (sizes == len(x), log_kappa, trace**2, squared_differences(x, x), squared_differences(nodes, x))
-    return SmootherTables(spectrum, _groups(spectrum, sizes, inverse**2), *jax.device_put((*tabulated, functionals)))
+    order = np.argsort(sizes[searched], kind="stable")
+    groups = _groups(np.asarray(spectrum.vectors)[searched[order]], sizes[searched[order]], inverse[order] ** 2)
+    tabulated = (log_kappa, trace**2, squared_differences(x, x), squared_differences(nodes, x), functionals)
+    return SmootherTables(
+        spectrum, *jax.device_put((sizes == len(x), searched)), groups, *jax.device_put((np.argsort(order), *tabulated))
+    )
 
 
-def _groups(spectrum: Spectrum, sizes: np.ndarray, inverse_square: np.ndarray) -> tuple[_Group, ...]:
-    """Cut the grid of psi into stretches, if most of them then need far fewer eigenvectors than the longest."""
+def _groups(vectors: np.ndarray, sizes: np.ndarray, inverse_square: np.ndarray) -> tuple[_Group, ...]:
+    """Cut the values of psi, sorted by size, into stretches, if most then need far fewer eigenvectors."""
     stretches = np.array_split(np.arange(sizes.size), _GROUPS)
     if sum(part.size * sizes[part].max() for part in stretches) > _WORTH_GROUPING * sizes.size * sizes.max():
         stretches = [np.arange(sizes.size)]
-    vectors = np.asarray(spectrum.vectors)
     groups = []
     for part in stretches:
         s = sizes[part].max()
@@ -251,27 +267,53 @@ def _rotated(group: _Group, y: Array) -> Array:
     return (y @ group.vectors).reshape(group.inverse_square.shape[:2])
 
 
-def left_out_square(tables: SmootherTables, rotated: list[Array], y: Array) -> Array:
-    """For every psi, the sum of squares of y along the eigenvectors that are left out (P,)."""
-    explained = jnp.concatenate([jnp.sum(u**2, axis=1) for u in rotated])
+def _explained(rotated: list[Array]) -> Array:
+    """The sums of squares of y along the eigenvectors that are kept (P,)."""
+    return jnp.concatenate([jnp.sum(u**2, axis=1) for u in rotated])
+
+
+def left_out_square(complete: Array, explained: Array, y: Array) -> Array:
+    """For every psi, complete or not, the sum of squares of y along the eigenvectors that are left out."""
     # Where nothing is left out, the difference is rounding, which a small kappa would magnify.
-    return jnp.where(tables.complete, 0.0, jnp.maximum(jnp.sum(y**2) - explained, 0.0))
+    return jnp.where(complete, 0.0, jnp.maximum(jnp.sum(y**2) - explained, 0.0))
 
 
 def _pick(tables: SmootherTables, rotated: list[Array], best: Array) -> Array:
     """U' y of one psi (s,), filled up with zeros."""
     size, first, picked = tables.spectrum.eigenvalues.shape[1], 0, jnp.zeros(tables.spectrum.eigenvalues.shape[1])
+    place = tables.in_groups[best]
     for u in rotated:
-        inside = (best >= first) & (best < first + u.shape[0])
-        own = u[jnp.clip(best - first, 0, u.shape[0] - 1)]
+        inside = (place >= first) & (place < first + u.shape[0])
+        own = u[jnp.clip(place - first, 0, u.shape[0] - 1)]
         picked += jnp.pad(jnp.where(inside, own, 0.0), (0, size - u.shape[1]))
         first += u.shape[0]
     return picked
 
 
 def moves_off_grid(inputs: int) -> bool:
-    """Whether psi is refined away from the grid."""
-    return inputs in _GRID_PER_INPUT and inputs > 1
+    """Whether psi is refined away from what is tabulated."""
+    return inputs in _GRID_PER_INPUT and inputs > 1 and inputs not in _FINER
+
+
+def _tabulated_per_input(inputs: int) -> int:
+    return _FINER.get(inputs, 1) * (_GRID_PER_INPUT[inputs] - 1) + 1
+
+
+def _place(best: Array, inputs: int) -> Array:
+    """Where on the searched grid, by input (k,)."""
+    strides = _GRID_PER_INPUT[inputs] ** np.arange(inputs)[::-1]
+    return best // strides % _GRID_PER_INPUT[inputs]
+
+
+def _towards(profile: Array, best: Array, inputs: int) -> Array:
+    """How many cells (k,) the minimum of the parabola through the neighbours is away, input by input."""
+    last, shift = _GRID_PER_INPUT[inputs] - 1, []
+    for j, position in enumerate(_place(best, inputs)):
+        stride = _GRID_PER_INPUT[inputs] ** (inputs - 1 - j)
+        interior = (position > 0) & (position < last)
+        left, right = profile[jnp.maximum(best - stride, 0)], profile[jnp.minimum(best + stride, profile.size - 1)]
+        shift.append(jnp.where(interior, _vertex(left, profile[best], right), 0.0))
+    return jnp.stack(shift)
 
 
 def _vertex(left: Array, middle: Array, right: Array) -> Array:

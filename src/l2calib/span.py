@@ -8,6 +8,8 @@ is checked on thetas that it has not seen; a model that cannot be written like t
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from l2calib.quadrature import kronecker
 _SNAPSHOTS = 512
 _RANK_TOLERANCE = 1e-13
 _CHECK_TOLERANCE = 1e-11
+_POINT_BY_POINT = 4  # up to so many coordinates, a model is quicker evaluated for one point at a time
 _REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
 
 
@@ -51,10 +54,13 @@ class Span:
 
     def coordinates(self, theta: Array) -> Array:
         """Of the model at theta (m,)."""
-        values = self.model(jnp.asarray(self.picked), theta)
         if self.encoder is None:
-            return jnp.asarray(values * np.sqrt(self.weights))
-        return jnp.asarray(self.encoder) @ values
+            return jnp.asarray(self.model(jnp.asarray(self.picked), theta) * np.sqrt(self.weights))
+        if self.dimension > _POINT_BY_POINT:
+            return jnp.asarray(self.encoder) @ self.model(jnp.asarray(self.picked), theta)
+        # XLA evaluates anew whatever the points share (a sine of theta) if it sees them as an axis.
+        values = [self.model(jnp.asarray(point[None]), theta)[0] for point in self.picked]
+        return jnp.stack([functools.reduce(operator.add, map(operator.mul, row, values)) for row in self.encoder])
 
     def project(self, values: Array) -> Array:
         """The coordinates (..., m) of functions given by their values (..., M)."""

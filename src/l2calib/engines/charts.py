@@ -1,9 +1,8 @@
-"""Charts: smooth maps from lattice coordinates to the line, fitted to one mode of a posterior.
+"""Charts: a posterior seen along one of its parameters, the outer one.
 
-Coordinates are stretched by a hyperbolic sine, so that few lattice points reach from the core far into the tails. A
-chart singles out one parameter, the outer one. For every value of it the other parameters have a centre and a factor
-of their own: on a straight chart they follow the fitted Gaussian; on a curved chart they follow the ridge
-of the posterior, found by continuation, which is what a banana needs.
+At equally spaced values of the outer coordinate, the knots, the other parameters have a centre and a factor of their
+own, which follow the ridge of the posterior by continuation. That is what a skew posterior and a banana need, and a rule
+of few points then does for the integral across the ridge. The outer coordinate is stretched by a hyperbolic sine.
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from l2calib.arrays import Array, jax, jnp
-from l2calib.engines.modes import climb, laplace
-from l2calib.small_matrices import cholesky
+import numpy as np
 
-_RIDGE_STEPS = 4
+from l2calib.arrays import Array, jax, jnp
+from l2calib.engines.modes import laplace, newton_step
+from l2calib.engines.rules import Rule
+from l2calib.small_matrices import cholesky
 
 
 class Knots(NamedTuple):
@@ -26,96 +26,112 @@ class Knots(NamedTuple):
     bend: float
 
     @property
-    def values(self) -> Array:
-        return self.spacing * jnp.arange(-self.half, self.half + 1)
+    def values(self) -> np.ndarray:
+        return self.spacing * np.arange(-self.half, self.half + 1)
+
+    @property
+    def reach(self) -> float:
+        return self.half * self.spacing
+
+    def stretched(self, coordinate: Array | np.ndarray) -> Array:
+        """In standard deviations."""
+        return self.bend * jnp.sinh(coordinate / self.bend)
+
+    def log_slope(self, coordinate: Array | np.ndarray) -> Array:
+        return jnp.log(jnp.cosh(coordinate / self.bend))
 
 
-class StraightChart(NamedTuple):
-    """The map of one mode by its Gaussian alone; no parameter is singled out."""
-
-    centre: Array  # (p,)
-    factor: Array  # (p, p)
-
-    def to_line(self, coordinates: Array, outer: Array, knots: Knots) -> tuple[Array, Array]:
-        """z (p,) and log |dz / d coordinates|."""
-        stretched = knots.bend * jnp.sinh(coordinates / knots.bend)
-        log_slope = jnp.sum(jnp.log(jnp.diag(self.factor))) + jnp.sum(jnp.log(jnp.cosh(coordinates / knots.bend)))
-        return self.centre + self.factor @ stretched, log_slope
-
-
-class CurvedChart(NamedTuple):
+class Chart(NamedTuple):
     """The map of one mode along its ridge. The outer parameter and the knots are known where it is used."""
 
     centre: Array  # of the outer parameter
     scale: Array
-    inner_centres: Array  # (K, p - 1), at the knots
-    inner_factors: Array  # (K, p - 1, p - 1)
+    inner_centres: Array  # (K, d), at the knots
+    inner_factors: Array  # (K, d, d)
 
-    def offset(self, coordinate: Array, bend: float) -> Array:
-        """The outer parameter's distance from its centre."""
-        return self.scale * bend * jnp.sinh(coordinate / bend)
+    def outer_at(self, knots: Knots, coordinate: Array | np.ndarray) -> Array:
+        """The outer parameter."""
+        return self.centre + self.scale * knots.stretched(coordinate)
 
-    def to_line(self, coordinates: Array, outer: Array, knots: Knots) -> tuple[Array, Array]:
-        """z (p,) and log |dz / d coordinates|; between knots the centre and the factor are interpolated."""
+    def around_knots(self, knots: Knots, rule: Rule, outer: Array) -> tuple[Array, Array]:
+        """The rule's points at every knot, z (p, K, R), and the logs of their weights (K, R).
+
+        The points are the last axis: what is computed of thousands of them is vectorised along it.
+        """
+        factors = jnp.moveaxis(self.inner_factors, 0, -1)  # (d, d, K)
+        d = factors.shape[0]
+        inner = [
+            self.inner_centres[:, i, None] + sum(factors[i, j, :, None] * rule.points[j] for j in range(i + 1))
+            for i in range(d)
+        ]
+        z_outer = jnp.broadcast_to(self.outer_at(knots, knots.values)[:, None], inner[0].shape)
+        log_slope = jnp.log(self.scale) + knots.log_slope(knots.values) + np.log(knots.spacing)
+        log_slope += jnp.sum(jnp.log(jnp.stack([factors[i, i] for i in range(d)])), axis=0)
+        return jnp.stack(joined(z_outer, inner, outer)), log_slope[:, None] + rule.log_weights
+
+    def at(self, knots: Knots, rule: Rule, coordinates: Array, outer: Array) -> tuple[Array, Array]:
+        """z (p,) and log |dz / d coordinates| at coordinates (p,) of a lattice, interpolated between the knots."""
         first, rest = coordinates[0], coordinates[1:]
-        z_outer = self.centre + self.offset(first, knots.bend)
-        log_slope = jnp.log(self.scale) + jnp.log(jnp.cosh(first / knots.bend))
+        log_slope = jnp.log(self.scale) + knots.log_slope(first)
         position = jnp.clip(first / knots.spacing + knots.half, 0.0, 2.0 * knots.half)
         left = jnp.minimum(jnp.floor(position).astype(int), 2 * knots.half - 1)
         share = position - left
         centre = (1 - share) * self.inner_centres[left] + share * self.inner_centres[left + 1]
         factor = (1 - share) * self.inner_factors[left] + share * self.inner_factors[left + 1]
-        log_slope += jnp.sum(jnp.log(jnp.diag(factor))) + jnp.sum(jnp.log(jnp.cosh(rest / knots.bend)))
-        stretched = knots.bend * jnp.sinh(rest / knots.bend)
-        return joined(z_outer, centre + factor @ stretched, outer), log_slope
+        bend = rule.bend
+        log_slope += jnp.sum(jnp.log(jnp.diag(factor))) + jnp.sum(jnp.log(jnp.cosh(rest / bend)))
+        inner = centre + factor @ (bend * jnp.sinh(rest / bend))
+        return jnp.stack(joined(self.outer_at(knots, first), list(inner), outer)), log_slope
 
 
-def joined(z_outer: Array, inner: Array, outer: Array) -> Array:
-    """z from the outer parameter's value and the others'."""
-    position = jnp.arange(inner.size + 1)
-    source = jnp.where(position == outer, 0, jnp.where(position < outer, position + 1, position))
-    return jnp.concatenate([z_outer[None], inner])[source]
+def joined(z_outer: Array, inner: list[Array], outer: Array) -> list[Array]:
+    """The parameters in order, from the outer one's value and the others'."""
+    p = len(inner) + 1
+    places = []
+    for position in range(p):
+        before = inner[position] if position < p - 1 else z_outer
+        after = inner[position - 1] if position > 0 else z_outer
+        places.append(jnp.where(position == outer, z_outer, jnp.where(position < outer, before, after)))
+    return places
 
 
-def _others(outer: Array, dimension: int) -> Array:
-    """The indices of the other parameters, in order."""
-    position = jnp.arange(dimension - 1)
-    return jnp.where(position < outer, position, position + 1)
-
-
-def _straight_ridge(centre: Array, factor: Array, outer: Array, knots: Knots) -> CurvedChart:
+def _straight(centre: Array, factor: Array, outer: Array, knots: Knots) -> Chart:
     """The ridge of a Gaussian with this centre and covariance factor, seen along the outer parameter."""
-    others = _others(outer, centre.size)
+    position = jnp.arange(centre.size - 1)
+    others = jnp.where(position < outer, position, position + 1)
     covariance = factor @ factor.T
     variance = covariance[outer, outer]
     slope = covariance[others, outer] / variance
-    chart = CurvedChart(centre[outer], jnp.sqrt(variance), jnp.zeros((0, 0)), jnp.zeros((0, 0, 0)))
-    offsets = chart.offset(knots.values, knots.bend)
     inner = covariance[jnp.ix_(others, others)] - variance * jnp.outer(slope, slope)
-    inner_factor = cholesky(inner)
-    return chart._replace(
-        inner_centres=centre[others] + offsets[:, None] * slope,
-        inner_factors=jnp.broadcast_to(inner_factor, (offsets.size, others.size, others.size)),
+    offsets = jnp.sqrt(variance) * knots.stretched(knots.values)
+    return Chart(
+        centre[outer],
+        jnp.sqrt(variance),
+        centre[others] + offsets[:, None] * slope,
+        jnp.broadcast_to(cholesky(inner), (offsets.size, *inner.shape)),
     )
 
 
-def curved_chart(
+def ridge_chart(
     log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots
-) -> CurvedChart:
-    """The chart that follows the ridge: at every knot the conditional mode and curvature of the other parameters."""
-    straight = _straight_ridge(centre, factor, outer, knots)
-    offsets = straight.offset(knots.values, knots.bend)
+) -> Chart:
+    """The chart that follows the ridge: at every knot, near the conditional mode, with the curvature there.
+
+    One Newton step from where the last two knots point is near enough: a rule's points need not be centred exactly.
+    """
+    straight = _straight(centre, factor, outer, knots)
     middle = straight.inner_centres[knots.half]
+    values = jnp.asarray(knots.values)
 
     def walk(side: Array) -> tuple[Array, Array]:
         def advance(carry: tuple[Array, Array], step: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
             last, before = carry
-            z_outer = straight.centre + offsets[knots.half + side * step]
+            z_outer = straight.outer_at(knots, values[knots.half + side * step])
 
             def conditional(inner: Array) -> Array:
-                return log_density(joined(z_outer, inner, outer))
+                return log_density(jnp.stack(joined(z_outer, list(inner), outer)))
 
-            summit, inner_factor, _ = laplace(climb(conditional, 2 * last - before, _RIDGE_STEPS))
+            summit, inner_factor, _ = laplace(newton_step(conditional, 2 * last - before))
             return (summit, last), (summit, inner_factor)
 
         # The first knot away from the middle starts on the straight chart; the others extrapolate the walk.

@@ -1,11 +1,12 @@
 """Deterministic integration of low-dimensional posteriors.
 
 The modes are found by Newton's method. One parameter alone has one lattice for all of its modes. Several parameters
-have a lattice for every mode, in the coordinates of the mode's own chart; a smooth partition of unity (the share of
-each fitted Gaussian in their mixture) divides the posterior among the charts, so overlapping modes are counted once.
-Uniform lattices integrate smooth densities with an error that falls exponentially in 1/spacing. The error is estimated
-from half of the same points, from the decay of the mass towards the edges, from how well different charts agree and
-from the modes that were left out; a posterior that does not meet the tolerance moves to the next level.
+take turns: a mode's chart is integrated along one parameter on equally spaced knots, and across the ridge, at every
+knot, by a rule of few points. A smooth partition of unity (the share of each fitted Gaussian in their mixture)
+divides the posterior among the modes, so overlapping modes are counted once. Every parameter's marginal comes from its own
+turn. The error is estimated from half of the knots, from how well the turns agree on all means, standard
+deviations and the mass, from the decay of the mass towards the edges and from the modes that were left out; a posterior
+that does not meet the tolerance moves to the next level.
 """
 
 from __future__ import annotations
@@ -13,42 +14,37 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.axes import Stretched
-from l2calib.engines.charts import CurvedChart, Knots, StraightChart, curved_chart
+from l2calib.engines.charts import Chart, Knots, ridge_chart
 from l2calib.engines.halving import halving_errors
 from l2calib.engines.line import line_draws, line_points
 from l2calib.engines.modes import Modes, Survey, survey_modes
+from l2calib.engines.rules import Rule, lattice
 from l2calib.errors import MethodError, Status
 from l2calib.minimise import smallest
-from l2calib.posterior import Marginal, Points, Target, lattice_marginal
+from l2calib.posterior import Marginal, Points, Target, lattice_marginal, moments
 
 MAXIMUM_DIMENSION = 4
 _SLOWEST_FALL = 0.9
+_EXPLAINED = 4.0
+_BEND = 2.0  # of the hyperbolic sines, in standard deviations
 
 
 class _Level(NamedTuple):
-    """How hard to try: curved charts look at every parameter in turn, a straight one serves all parameters at once."""
+    """How hard to try: how many modes, the knots along every parameter, and the rule across."""
 
     modes: int
-    curved: bool
-    bend: float  # of the hyperbolic sine, in standard deviations
-    spacing: float
-    half: int
-    inner_spacing: float
-    reach: float
+    knots: Knots
+    rule: Rule
 
 
-def _straight(bend: float, spacing: float, steps: int) -> _Level:
-    return _Level(1, False, bend, spacing, steps, spacing, (steps + 0.01) * spacing)
-
-
-def _curved(modes: int, spacing: float, half: int, inner_spacing: float, reach: float) -> _Level:
-    return _Level(modes, True, 2.0, spacing, half, inner_spacing, reach)
+def _level(dimension: int, modes: int, spacing: float, half: int, inner_spacing: float, reach: float) -> _Level:
+    return _Level(modes, Knots(half, spacing, _BEND), lattice(dimension - 1, inner_spacing, reach, _BEND))
 
 
 class _LineLevel(NamedTuple):
@@ -61,58 +57,27 @@ class _LineLevel(NamedTuple):
 _LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 320), _LineLevel(8, 1536))
 _LEVELS = {
     2: (
-        _straight(3.0, 0.75, 7),
-        _curved(1, 0.28, 36, 0.35, 9.6),
-        _curved(4, 0.28, 36, 0.35, 9.6),
-        _curved(5, 0.25, 44, 0.25, 10.5),
+        _level(2, 1, 0.5, 14, 1.2, 4.9),
+        _level(2, 1, 0.28, 36, 0.35, 9.6),
+        _level(2, 4, 0.28, 36, 0.35, 9.6),
+        _level(2, 5, 0.25, 44, 0.25, 10.5),
     ),
     3: (
-        _straight(2.5, 0.65, 8),
-        _straight(2.0, 0.5, 11),
-        _curved(1, 0.42, 22, 0.6, 7.5),
-        _curved(1, 0.35, 26, 0.5, 8.0),
-        _curved(3, 0.4, 22, 0.6, 7.0),
+        _level(3, 1, 0.5, 14, 1.4, 4.3),
+        _level(3, 1, 0.45, 16, 1.1, 5.6),
+        _level(3, 1, 0.3, 26, 0.9, 6.3),
+        _level(3, 1, 0.25, 36, 0.6, 7.5),
+        _level(3, 3, 0.25, 36, 0.6, 7.5),
     ),
     4: (
-        _straight(2.5, 0.75, 6),
-        _curved(1, 0.5, 14, 0.8, 5.6),
-        _curved(2, 0.5, 14, 0.8, 5.6),
+        _level(4, 1, 0.6, 12, 1.4, 4.3),
+        _level(4, 1, 0.5, 14, 0.8, 5.6),
+        _level(4, 2, 0.5, 14, 0.8, 5.6),
     ),
 }
 _SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
 _SCAN_REACH = {1: 5.0, 2: 4.6, 3: 4.2, 4: 4.0}
 _SUMMITS = {1: 1, 2: 2, 3: 1, 4: 1}
-
-
-class _Lattice(NamedTuple):
-    """Lattice coordinates (N, p), the outer one first; the half used for the error; the outermost shell."""
-
-    coordinates: np.ndarray
-    even: np.ndarray
-    shells: np.ndarray  # (S, 2, N): towards every edge, the outermost shell and the one before it
-    cell: np.ndarray  # (p,)
-
-
-@functools.cache
-def _lattice(dimension: int, level: int) -> _Lattice:
-    chosen = _LEVELS[dimension][level]
-    outer = np.arange(-chosen.half, chosen.half + 1)
-    most = int(chosen.reach / chosen.inner_spacing)
-    axes = [outer] + [np.arange(-most, most + 1)] * (dimension - 1)
-    index = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, dimension)
-    cell = np.array([chosen.spacing] + [chosen.inner_spacing] * (dimension - 1))
-    coordinates = index * cell
-    radius = np.linalg.norm(coordinates[:, 1:] if chosen.curved else coordinates, axis=1)
-    inside = radius <= chosen.reach
-    index, coordinates, radius = index[inside], coordinates[inside], radius[inside]
-    shells = [_outermost(radius, chosen.reach, 1.0)]
-    if chosen.curved:
-        shells += [_outermost(side * index[:, 0], chosen.half, 2) for side in (-1, 1)]
-    return _Lattice(coordinates, index.sum(axis=1) % 2 == 0, np.stack(shells).astype(float), cell)
-
-
-def _outermost(distance: np.ndarray, edge: float, width: float) -> np.ndarray:
-    return np.stack([distance > edge - width, (distance > edge - 2 * width) & (distance <= edge - width)])
 
 
 @functools.cache
@@ -129,16 +94,15 @@ def _scan_lattice(dimension: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Run(NamedTuple):
-    """One lattice over all modes, with one parameter as the outer one."""
+    """One turn: M modes seen along one parameter."""
 
-    z: Array  # (M, N, p)
-    log_weights: Array  # (M, N)
-    charts: CurvedChart | StraightChart  # M of them
+    z: Array  # (p, M, K, R)
+    log_weights: Array  # (M, K, R)
+    charts: Chart  # M of them
 
     @property
     def weights(self) -> Array:
-        flat = self.log_weights.ravel()
-        weights = jnp.exp(flat - jnp.max(flat))
+        weights = jnp.exp(self.log_weights - jnp.max(self.log_weights))
         return weights / jnp.sum(weights)
 
     @property
@@ -148,7 +112,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Integrate:
-    """Lattice integration for up to four parameters.
+    """Integration for up to four parameters.
 
     `tolerance` is the largest numerical error, in posterior standard deviations, that is accepted without a status.
     """
@@ -176,7 +140,7 @@ class Integrate:
         if dimension == 1:
             return _LINE_LEVELS[level].points
         chosen = _LEVELS[dimension][level]
-        return chosen.modes * len(_lattice(dimension, level).coordinates) * (dimension if chosen.curved else 1)
+        return chosen.modes * dimension * chosen.knots.values.size * chosen.rule.log_weights.size
 
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts and a scan of the whole prior lead to."""
@@ -218,119 +182,97 @@ def _on_a_line(target: Target, modes: Modes, level: int) -> Points:
 
 def _on_charts(target: Target, modes: Modes, level: int) -> Points:
     p = target.starts.shape[1]
-    chosen, lattice = _LEVELS[p][level], _lattice(p, level)
-    outers = jnp.arange(p if chosen.curved else 1)
-    runs = jax.vmap(lambda outer: _run(target, modes, outer, level))(outers)
-    first: _Run = jax.tree.map(lambda array: array[0], runs)
-    even = np.tile(lattice.even, chosen.modes)
-    errors, mass_errors = jax.vmap(lambda run: halving_errors(run.z.reshape(-1, p), run.weights, even))(runs)
+    chosen = _LEVELS[p][level]
+    runs = jax.vmap(lambda outer: _run(target, modes, outer, chosen))(jnp.arange(p))
+    weights = jax.vmap(lambda run: run.weights)(runs)  # (p, M, K, R)
+    along = jnp.sum(weights, axis=3)
+    half_across = jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=3)
+    z_along = jax.vmap(jax.vmap(lambda chart: chart.outer_at(chosen.knots, chosen.knots.values)))(runs.charts)
+    errors, mass_errors = jax.vmap(functools.partial(_halving_errors, chosen))(z_along, along, half_across)
     log_masses = jax.vmap(lambda run: run.log_mass)(runs)
-    beyond = jax.vmap(lambda run: _mass_beyond(run, lattice))(runs)
-    mass_error = jnp.max(jnp.abs(jnp.expm1(log_masses - log_masses[0]))) + jnp.max(mass_errors + beyond)
-    error, marginals = jnp.max(errors), _marginals(runs, modes, level)
-    return Points(first.z.reshape(-1, p), first.weights, marginals, error, mass_error, jnp.asarray(0), None)
+    # What the rule's own coarseness does to the mass is much the same at all knots and moves nothing; the rest may.
+    coarse = jnp.max(jnp.abs(jnp.log(2 * jnp.sum(half_across, axis=(1, 2)))))
+    unexplained = jnp.maximum(jnp.abs(log_masses - log_masses[0]) - _EXPLAINED * coarse, 0.0)
+    mass_error = jnp.max(jnp.expm1(unexplained)) + jnp.max(mass_errors + jax.vmap(_mass_beyond)(along))
+
+    def marginal(z: Array, weights: Array, centre: Array, sd: Array) -> Marginal:
+        reach = chosen.knots.reach
+        axis = Stretched(centre, _BEND * sd, jnp.full(chosen.modes, reach / _BEND))
+        return lattice_marginal(z, weights, axis, Stretched.step(chosen.knots.spacing, reach))
+
+    marginals = jax.vmap(marginal)(z_along, along, modes.centres.T, jnp.linalg.norm(modes.factors, axis=2).T)
+    return Points(runs.z[0].reshape(p, -1).T, weights[0].ravel(), marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
 
 
-def _draws_on_charts(target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
-    p = target.starts.shape[1]
-    chosen, lattice = _LEVELS[p][level], _lattice(p, level)
-    modes, _ = survey.largest(chosen.modes)
-    outer = jnp.asarray(0)
-    run = _run(target, modes, outer, level)
-    knots = _knots(chosen)
-    pick_key, cell_key, accept_key = jax.random.split(key, 3)
-    picked = jax.random.choice(pick_key, run.weights.size, (number,), p=run.weights)
-    mode, point = jnp.divmod(picked, len(lattice.coordinates))
-    jitter = jax.random.uniform(cell_key, (number, p), minval=-0.5, maxval=0.5) * lattice.cell
+def _halving_errors(chosen: _Level, z: Array, along: Array, half_across: Array) -> tuple[Array, Array]:
+    """Of one marginal's moments, in sd, and probabilities: from half of the knots, and from half of the points across.
 
-    def weigh(coordinates: Array, which: Array) -> tuple[Array, Array]:
-        chart = jax.tree.map(lambda array: array[which], run.charts)
-        return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
-
-    z, log_weight = jax.vmap(weigh)(jnp.asarray(lattice.coordinates)[point] + jitter, mode)
-    log_ratio = log_weight - run.log_weights.ravel()[picked]
-    accept = jnp.log(jax.random.uniform(accept_key, (number,))) < log_ratio - jnp.max(log_ratio)
-    return z, accept
+    z and the weights along and half across are (M, K).
+    """
+    position = np.arange(z.shape[1]) - chosen.knots.half
+    error, mass_error = halving_errors(z.reshape(-1, 1), along.ravel(), np.tile(position % 2 == 0, z.shape[0]))
+    across = half_across / jnp.sum(half_across)
+    (mean, sd), (half_mean, half_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), across.ravel())
+    gain = 8 ** (1 / chosen.rule.points.shape[0]) - 1
+    moved = jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd
+    carried = jnp.sum(jnp.max(jnp.abs(jnp.cumsum(across - along, axis=1)), axis=1))
+    return jnp.maximum(error, moved / gain), mass_error + carried / gain
 
 
-def _knots(chosen: _Level) -> Knots:
-    return Knots(chosen.half, chosen.spacing, chosen.bend)
+def _mass_beyond(weights: Array) -> Array:
+    """The mass past the ends of the knots (M, K), if knot after knot goes on falling by the last ratio that was seen.
+
+    The tails of the posterior fall faster than that in stretched coordinates, so this errs upwards.
+    """
+    over_modes = jnp.sum(weights, axis=0)
+    last, before = over_modes[jnp.asarray([0, -1])], over_modes[jnp.asarray([1, -2])]
+    ratio = jnp.minimum(last / jnp.maximum(before, 1e-300), _SLOWEST_FALL)
+    return jnp.sum(last * ratio / (1 - ratio))
 
 
-def _run(target: Target, modes: Modes, outer: Array, level: int) -> _Run:
-    p = target.starts.shape[1]
-    chosen, lattice = _LEVELS[p][level], _lattice(p, level)
-    knots = _knots(chosen)
-
-    def build(centre: Array, factor: Array) -> CurvedChart | StraightChart:
-        if chosen.curved:
-            return curved_chart(target.log_density, centre, factor, outer, knots)
-        return StraightChart(centre, factor)
+def _run(target: Target, modes: Modes, outer: Array, chosen: _Level) -> _Run:
+    def build(centre: Array, factor: Array) -> Chart:
+        return ridge_chart(target.log_density, centre, factor, outer, chosen.knots)
 
     charts = jax.vmap(build)(modes.centres, modes.factors)
-
-    def weigh(chart: CurvedChart | StraightChart, which: Array) -> tuple[Array, Array]:
-        def point(coordinates: Array) -> tuple[Array, Array]:
-            return _weigh(target.log_density, modes, chart, which, coordinates, outer, knots)
-
-        return jax.vmap(point)(jnp.asarray(lattice.coordinates))
-
-    z, log_weights = jax.vmap(weigh)(charts, jnp.arange(chosen.modes))
-    return _Run(z, log_weights + np.sum(np.log(lattice.cell)), charts)
-
-
-def _weigh(
-    log_density: Callable[[Array], Array],
-    modes: Modes,
-    chart: CurvedChart | StraightChart,
-    which: Array,
-    coordinates: Array,
-    outer: Array,
-    knots: Knots,
-) -> tuple[Array, Array]:
-    """z of one lattice point and the log of its share of the posterior density in lattice coordinates."""
-    z, log_slope = chart.to_line(coordinates, outer, knots)
-    log_weight = _not_nan(log_density(z) + log_slope + modes.log_shares(z)[which])
-    return jnp.where(jnp.isfinite(z), z, modes.centres[which]), log_weight
+    z, log_weights = jax.vmap(lambda chart: chart.around_knots(chosen.knots, chosen.rule, outer), out_axes=(1, 0))(
+        charts
+    )
+    shape = z.shape[1:]
+    log_density = jax.vmap(target.log_density, 1)(z.reshape(z.shape[0], -1)).reshape(shape)
+    log_weights += log_density
+    if chosen.modes > 1:
+        shares = jax.vmap(modes.log_shares, 1, 1)(z.reshape(z.shape[0], -1)).reshape(chosen.modes, *shape)
+        log_weights += jnp.moveaxis(jnp.diagonal(shares, axis1=0, axis2=1), -1, 0)
+    usable = jnp.isfinite(z)
+    return _Run(jnp.where(usable, z, 0.0), jnp.where(usable.all(axis=0), _not_nan(log_weights), -jnp.inf), charts)
 
 
 def _not_nan(value: Array) -> Array:
     return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
 
-def _mass_beyond(run: _Run, lattice: _Lattice) -> Array:
-    """The mass past the lattice's edges, if shell after shell goes on falling by the last ratio that was seen.
-
-    The tails of the posterior fall faster than that in stretched coordinates, so this errs upwards.
-    """
-    last, before = jnp.moveaxis(lattice.shells @ run.weights.reshape(run.z.shape[:2]).sum(axis=0), 1, 0)
-    ratio = jnp.minimum(last / jnp.maximum(before, 1e-300), _SLOWEST_FALL)
-    return jnp.sum(last * ratio / (1 - ratio))
-
-
-def _at_knots(knots: Knots, chart: CurvedChart) -> Array:
-    """The outer parameter at the knots of its chart."""
-    return chart.centre + chart.offset(knots.values, knots.bend)
-
-
-def _marginals(runs: _Run, modes: Modes, level: int) -> Marginal:
-    """Every parameter's lattices: the knots of its own curved charts, or the straight lattice seen along it."""
-    number, size, p = runs.z.shape[1:]
+def _draws_on_charts(target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
+    p = target.starts.shape[1]
     chosen = _LEVELS[p][level]
-    weights = jax.vmap(lambda run: run.weights.reshape(number, size))(runs)
-    if chosen.curved:
-        knots = _knots(chosen)
-        knot = np.rint(_lattice(p, level).coordinates[:, 0] / chosen.spacing).astype(int) + chosen.half
-        weights = jnp.zeros((p, number, 2 * chosen.half + 1)).at[:, :, knot].add(weights)
-        z = jax.vmap(jax.vmap(functools.partial(_at_knots, knots)))(cast("CurvedChart", runs.charts))
-        reach = chosen.half * chosen.spacing
-    else:
-        weights = jnp.broadcast_to(weights, (p, number, size))
-        z = jnp.moveaxis(runs.z[0], 2, 0)
-        reach = chosen.reach  # the stretched ball is widest along its axes
+    modes, _ = survey.largest(chosen.modes)
+    outer = jnp.asarray(0)
+    run = _run(target, modes, outer, chosen)
+    pick_key, cell_key, accept_key = jax.random.split(key, 3)
+    picked = jax.random.choice(pick_key, run.log_weights.size, (number,), p=run.weights.ravel())
+    mode, knot, point = jnp.unravel_index(picked, run.log_weights.shape)
+    cell = np.array([chosen.knots.spacing, *[chosen.rule.spacing] * (p - 1)])
+    jitter = jax.random.uniform(cell_key, (number, p), minval=-0.5, maxval=0.5) * cell
+    at_knots = jnp.asarray(chosen.knots.values)[knot]
+    coordinates = jnp.column_stack([at_knots, jnp.asarray(chosen.rule.coordinates)[point]]) + jitter
 
-    def marginal(z: Array, weights: Array, centre: Array, sd: Array) -> Marginal:
-        axis = Stretched(centre, chosen.bend * sd, jnp.full(number, reach / chosen.bend))
-        return lattice_marginal(z, weights, axis, Stretched.step(chosen.spacing, reach))
+    def weigh(coordinates: Array, which: Array) -> tuple[Array, Array]:
+        chart = jax.tree.map(lambda array: array[which], run.charts)
+        z, log_slope = chart.at(chosen.knots, chosen.rule, coordinates, outer)
+        log_weight = target.log_density(z) + log_slope + modes.log_shares(z)[which]
+        return z, _not_nan(log_weight + np.sum(np.log(cell)))
 
-    return jax.vmap(marginal)(z, weights, modes.centres.T, jnp.linalg.norm(modes.factors, axis=2).T)
+    z, log_weight = jax.vmap(weigh)(coordinates, mode)
+    log_ratio = log_weight - run.log_weights.ravel()[picked]
+    accept = jnp.log(jax.random.uniform(accept_key, (number,))) < log_ratio - jnp.max(log_ratio)
+    return z, accept

@@ -129,6 +129,16 @@ def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Su
     return Summit(z, value, precision, jnp.where(jnp.isnan(decrement), jnp.inf, decrement))
 
 
+def newton_step(log_density: Callable[[Array], Array], start: Array) -> Summit:
+    """One step of Newton's ascent; the curvature is that of the start."""
+    value, slope, bend = jet(log_density)(start)
+    newton = solve(-bend, slope)
+    size = jnp.abs(jnp.diag(bend)) + 1.0
+    move = jnp.where(jnp.isfinite(newton).all(), newton, slope / size)
+    moved = jnp.clip(start + jnp.clip(move, -1.0, 1.0), -_LINE_LIMIT, _LINE_LIMIT)
+    return Summit(jnp.where(jnp.isfinite(moved), moved, start), value, -bend, jnp.asarray(0.0))
+
+
 def laplace(summit: Summit) -> tuple[Array, Array, Array]:
     """The Gaussian with the curvature of the log density at a summit: centre, covariance factor, log mass."""
     z, value, precision, _ = summit

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Downdate, downdate, node_correlations
+from l2calib.correlation import Downdate, Spectrum, downdate, node_correlations
 from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
@@ -37,6 +37,8 @@ _TEMPER = 0.6
 
 class _Shared(NamedTuple):
     tables: SmootherTables
+    spectrum: Spectrum  # over the P values of psi that are searched
+    complete: Array  # (P,)
     candidates: Candidates
     big_h: Array  # C_DD in the model's span at the nodes, (P, l, l)
     log_kappa: Array  # (K,)
@@ -121,20 +123,23 @@ class KennedyOHagan:
         tables = self.smoother.prepare(experiment, with_model=True)
         low, high = np.log(_KAPPA_BOUNDS)
         log_kappa = np.linspace(low, high, _KAPPA_POINTS)
-        inverse = 1 / (np.exp(log_kappa) + np.asarray(tables.spectrum.eigenvalues)[:, :, None])
-        log_psi = tables.spectrum.log_psi
+        spectrum = tables.spectrum.at(tables.searched)
+        inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
+        log_psi = spectrum.log_psi
         of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
         of_kappa = self.kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
         functionals = experiment.node_span.functionals
         return _Shared(
             tables,
+            spectrum,
+            tables.complete[tables.searched],
             loss_candidates(L2(), experiment),
             jnp.asarray(node_correlations(nodes, np.exp(np.asarray(log_psi)), functionals)),
             jnp.asarray(log_kappa),
             jnp.asarray(inverse),
-            jnp.asarray(tables.spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
+            jnp.asarray(spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
             of_psi[:, None] + of_kappa,
-            jnp.asarray(np.einsum("pij,im->pjm", np.asarray(tables.spectrum.vectors), basis, optimize=True)),
+            jnp.asarray(np.einsum("pij,im->pjm", np.asarray(spectrum.vectors), basis, optimize=True)),
         )
 
     def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
@@ -192,9 +197,9 @@ class KennedyOHagan:
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
         slopes = _slopes(experiment, theta)
-        rotated_y = jnp.einsum("pij,i->pj", shared.tables.spectrum.vectors, y)
-        left_out = shared.tables.spectrum.left_out
-        rest = left_out_square(shared.tables, [rotated_y], y)
+        rotated_y = jnp.einsum("pij,i->pj", shared.spectrum.vectors, y)
+        left_out = shared.spectrum.left_out
+        rest = left_out_square(shared.complete, jnp.sum(rotated_y**2, axis=1), y)
         table = self._table(experiment, shared, rotated_y, rest, theta, slopes)
         inputs = shared.tables.among.shape[-1]
         kept, kept_kappa = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0]), _KEPT_KAPPA
@@ -204,13 +209,13 @@ class KennedyOHagan:
         chosen, cells = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
         columns, kappa_cells = jax.vmap(lambda row: _carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
         eigenvalues, cross, big_h = (
-            shared.tables.spectrum.eigenvalues[chosen],
-            shared.tables.spectrum.cross[chosen],
+            shared.spectrum.eigenvalues[chosen],
+            shared.spectrum.cross[chosen],
             shared.big_h[chosen],
         )
         window = _Window(
             eigenvalues=eigenvalues,
-            log_psi=shared.tables.spectrum.log_psi[chosen],
+            log_psi=shared.spectrum.log_psi[chosen],
             cross=cross,
             big_h=big_h,
             kappa=jnp.exp(shared.log_kappa[columns]),
@@ -244,7 +249,7 @@ class KennedyOHagan:
         """
         n = experiment.observations
         rotated = rotated_y - shared.rotated_basis @ experiment.design_span.coordinates(theta)
-        b = shared.tables.spectrum.cross @ slopes
+        b = shared.spectrum.cross @ slopes
         log_determinant = shared.log_determinant
         if self.orthogonal == "none":
             quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
