@@ -38,9 +38,9 @@ class SmootherTables(NamedTuple):
 
     spectrum: Spectrum  # T of them
     complete: Array  # whether a psi has all n eigenvectors, (T,)
-    searched: Array  # indices (S,)
-    groups: tuple[_Group, ...]  # the searched psi, without what fills shorter spectra up
-    in_groups: Array  # where in the groups a searched psi is, (S,)
+    searched: Array  # their indices (S,)
+    neighbours: Array  # on the searched grid, below and above by input (S, k, 2); a psi's own index where it has none
+    groups: tuple[_Group, ...]  # the searched psi in their order, without what fills shorter spectra up
     log_kappa: Array  # (K,)
     trace_square: Array  # (tr Phi^-1)^2, (S, K)
     among: Array  # squared differences of the design, (n, n, k)
@@ -157,10 +157,10 @@ class GCV:
     def fit(self, tables: SmootherTables, y: Array) -> Smooth:
         """Choose rho for one y."""
         rotated = [_rotated(group, y) for group in tables.groups]
-        rest = left_out_square(tables.complete[tables.searched], _explained(rotated)[tables.in_groups], y)
+        rest = left_out_square(tables.complete[tables.searched], _explained(rotated), y)
         numerator = jnp.concatenate(
             [jnp.einsum("ps,psk->pk", u**2, g.inverse_square) for u, g in zip(rotated, tables.groups, strict=True)]
-        )[tables.in_groups]
+        )
         numerator += rest[:, None] * jnp.exp(-2 * tables.log_kappa)
         offset, profile = _parabola_over_kappa(numerator / tables.trace_square)
         best = jnp.argmin(profile)
@@ -171,7 +171,7 @@ class GCV:
         inputs = tables.among.shape[-1]
         if inputs in _FINER or moves_off_grid(inputs):
             look = self._off_grid if moves_off_grid(inputs) else self._on_finer_grid
-            moved = look(tables, best, _towards(profile, best, inputs), y, jnp.log(chosen.kappa))
+            moved = look(tables, index, _towards(profile, best, tables.neighbours[best]), y, jnp.log(chosen.kappa))
             better = moved.criterion < chosen.criterion
             chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
         return chosen._replace(status=self._status(chosen))
@@ -199,20 +199,20 @@ class GCV:
         log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
         return Smooth(spectrum, index, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
 
-    def _on_finer_grid(self, tables: SmootherTables, best: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
+    def _on_finer_grid(self, tables: SmootherTables, index: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
         """Move psi by `shift` (k,) cells of the searched grid, to what is tabulated nearest."""
         inputs = tables.among.shape[-1]
-        place = _FINER[inputs] * _place(best, inputs) + jnp.rint(_FINER[inputs] * shift).astype(int)
-        index = jnp.sum(place * _tabulated_per_input(inputs) ** np.arange(inputs)[::-1])
-        spectrum = tables.spectrum.at(index)
+        strides = _tabulated_per_input(inputs) ** np.arange(inputs)[::-1]
+        there = index + jnp.sum(strides * jnp.rint(_FINER[inputs] * shift).astype(int))
+        spectrum = tables.spectrum.at(there)
         rotated = spectrum.vectors.T @ y
-        rest = left_out_square(tables.complete[index], jnp.sum(rotated**2), y)
-        return self._polish(tables, spectrum, index, rotated, rest, log_kappa)
+        rest = left_out_square(tables.complete[there], jnp.sum(rotated**2), y)
+        return self._polish(tables, spectrum, there, rotated, rest, log_kappa)
 
-    def _off_grid(self, tables: SmootherTables, best: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
+    def _off_grid(self, tables: SmootherTables, index: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
         """Move psi by `shift` (k,) cells and factorise there."""
-        cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (_GRID_PER_INPUT[len(shift)] - 1)
-        psi = jnp.exp(tables.spectrum.log_psi[tables.searched[best]] + cell * shift)
+        cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (_GRID_PER_INPUT[shift.size] - 1)
+        psi = jnp.exp(tables.spectrum.log_psi[index] + cell * shift)
         moved = spectrum_at(psi, tables.among, tables.across, tables.functionals)
         nowhere, nothing = jnp.asarray(-1), jnp.asarray(0.0)
         return self._polish(tables, moved, nowhere, moved.vectors.T @ y, nothing, log_kappa)
@@ -236,21 +236,31 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     if not moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
         seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
         spectrum, sizes = compressed(spectrum, seen)
-    searched = smoother.searched(x.shape[1])
+    searched, neighbours = smoother.searched(x.shape[1]), _neighbours(x.shape[1])
+    if x.shape[1] in _FINER:  # by size, so that groups of them can do with short spectra
+        order = np.argsort(sizes[searched], kind="stable")
+        searched, neighbours = searched[order], np.argsort(order)[neighbours[order]]
     low, high = np.log(smoother.kappa_bounds)
     log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[searched][:, :, None])
     trace = inverse.sum(axis=1) + spectrum.left_out / np.exp(log_kappa)
-    order = np.argsort(sizes[searched], kind="stable")
-    groups = _groups(np.asarray(spectrum.vectors)[searched[order]], sizes[searched[order]], inverse[order] ** 2)
-    tabulated = (log_kappa, trace**2, squared_differences(x, x), squared_differences(nodes, x), functionals)
+    groups = _groups(np.asarray(spectrum.vectors)[searched], sizes[searched], inverse**2)
     return SmootherTables(
-        spectrum, *jax.device_put((sizes == len(x), searched)), groups, *jax.device_put((np.argsort(order), *tabulated))
+        spectrum,
+        jnp.asarray(sizes == len(x)),
+        jnp.asarray(searched),
+        jnp.asarray(neighbours),
+        groups,
+        jnp.asarray(log_kappa),
+        jnp.asarray(trace**2),
+        jnp.asarray(squared_differences(x, x)),
+        jnp.asarray(squared_differences(nodes, x)),
+        jnp.asarray(functionals),
     )
 
 
 def _groups(vectors: np.ndarray, sizes: np.ndarray, inverse_square: np.ndarray) -> tuple[_Group, ...]:
-    """Cut the values of psi, sorted by size, into stretches, if most then need far fewer eigenvectors."""
+    """Cut the values of psi into stretches, if most of them then need far fewer eigenvectors than the longest."""
     stretches = np.array_split(np.arange(sizes.size), _GROUPS)
     if sum(part.size * sizes[part].max() for part in stretches) > _WORTH_GROUPING * sizes.size * sizes.max():
         stretches = [np.arange(sizes.size)]
@@ -281,10 +291,9 @@ def left_out_square(complete: Array, explained: Array, y: Array) -> Array:
 def _pick(tables: SmootherTables, rotated: list[Array], best: Array) -> Array:
     """U' y of one psi (s,), filled up with zeros."""
     size, first, picked = tables.spectrum.eigenvalues.shape[1], 0, jnp.zeros(tables.spectrum.eigenvalues.shape[1])
-    place = tables.in_groups[best]
     for u in rotated:
-        inside = (place >= first) & (place < first + u.shape[0])
-        own = u[jnp.clip(place - first, 0, u.shape[0] - 1)]
+        inside = (best >= first) & (best < first + u.shape[0])
+        own = u[jnp.clip(best - first, 0, u.shape[0] - 1)]
         picked += jnp.pad(jnp.where(inside, own, 0.0), (0, size - u.shape[1]))
         first += u.shape[0]
     return picked
@@ -299,21 +308,22 @@ def _tabulated_per_input(inputs: int) -> int:
     return _FINER.get(inputs, 1) * (_GRID_PER_INPUT[inputs] - 1) + 1
 
 
-def _place(best: Array, inputs: int) -> Array:
-    """Where on the searched grid, by input (k,)."""
-    strides = _GRID_PER_INPUT[inputs] ** np.arange(inputs)[::-1]
-    return best // strides % _GRID_PER_INPUT[inputs]
+def _neighbours(inputs: int) -> np.ndarray:
+    """On the searched grid, below and above by input (S, k, 2); a psi's own index at the edges."""
+    if inputs not in _GRID_PER_INPUT:
+        return np.zeros((_SCATTERED_PSI, 0, 2), int)
+    per_input = _GRID_PER_INPUT[inputs]
+    place = np.stack(np.unravel_index(np.arange(per_input**inputs), [per_input] * inputs), axis=1)
+    steps = np.eye(inputs, dtype=int)[:, None] * np.array([-1, 1])[:, None]
+    moved = np.clip(place[:, None, None] + steps, 0, per_input - 1)
+    index = np.sum(moved * per_input ** np.arange(inputs)[::-1], axis=-1)
+    interior = (index != np.arange(len(place))[:, None, None]).all(axis=-1, keepdims=True)
+    return np.where(interior, index, np.arange(len(place))[:, None, None])
 
 
-def _towards(profile: Array, best: Array, inputs: int) -> Array:
-    """How many cells (k,) the minimum of the parabola through the neighbours is away, input by input."""
-    last, shift = _GRID_PER_INPUT[inputs] - 1, []
-    for j, position in enumerate(_place(best, inputs)):
-        stride = _GRID_PER_INPUT[inputs] ** (inputs - 1 - j)
-        interior = (position > 0) & (position < last)
-        left, right = profile[jnp.maximum(best - stride, 0)], profile[jnp.minimum(best + stride, profile.size - 1)]
-        shift.append(jnp.where(interior, _vertex(left, profile[best], right), 0.0))
-    return jnp.stack(shift)
+def _towards(profile: Array, best: Array, neighbours: Array) -> Array:
+    """How many cells (k,) the minimum of the parabola through the neighbours (k, 2) is away; none at an edge."""
+    return _vertex(profile[neighbours[:, 0]], profile[best], profile[neighbours[:, 1]])
 
 
 def _vertex(left: Array, middle: Array, right: Array) -> Array:

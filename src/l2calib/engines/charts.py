@@ -1,8 +1,8 @@
 """Charts: a posterior seen along one of its parameters, the outer one.
 
 At equally spaced values of the outer coordinate, the knots, the other parameters have a centre and a factor of their
-own, which follow the ridge of the posterior by continuation. That is what a skew posterior and a banana need, and a rule
-of few points then does for the integral across the ridge. The outer coordinate is stretched by a hyperbolic sine.
+own, which follow the ridge of the posterior by continuation. That is what a skew posterior and a banana need, and a
+rule of few points then does for the integral across the ridge. The outer coordinate is stretched by a hyperbolic sine.
 """
 
 from __future__ import annotations

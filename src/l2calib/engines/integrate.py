@@ -3,16 +3,15 @@
 The modes are found by Newton's method. One parameter alone has one lattice for all of its modes. Several parameters
 take turns: a mode's chart is integrated along one parameter on equally spaced knots, and across the ridge, at every
 knot, by a rule of few points. A smooth partition of unity (the share of each fitted Gaussian in their mixture)
-divides the posterior among the modes, so overlapping modes are counted once. Every parameter's marginal comes from its own
-turn. The error is estimated from half of the knots, from how well the turns agree on all means, standard
-deviations and the mass, from the decay of the mass towards the edges and from the modes that were left out; a posterior
-that does not meet the tolerance moves to the next level.
+divides the posterior among the modes, so overlapping modes are counted once. Every parameter's marginal comes from its
+own turn. The error is estimated from half of the knots, from half of the points across, from how well the turns agree
+on the mass, from its decay towards the edges and from the modes that were left out; a posterior that does not meet the
+tolerance moves to the next level.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,8 +65,8 @@ _LEVELS = {
         _level(3, 1, 0.5, 14, 1.4, 4.3),
         _level(3, 1, 0.45, 16, 1.1, 5.6),
         _level(3, 1, 0.3, 26, 0.9, 6.3),
-        _level(3, 1, 0.25, 36, 0.6, 7.5),
-        _level(3, 3, 0.25, 36, 0.6, 7.5),
+        _level(3, 1, 0.18, 46, 0.9, 6.3),
+        _level(3, 3, 0.18, 46, 0.6, 7.5),
     ),
     4: (
         _level(4, 1, 0.6, 12, 1.4, 4.3),
@@ -201,7 +200,8 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
         return lattice_marginal(z, weights, axis, Stretched.step(chosen.knots.spacing, reach))
 
     marginals = jax.vmap(marginal)(z_along, along, modes.centres.T, jnp.linalg.norm(modes.factors, axis=2).T)
-    return Points(runs.z[0].reshape(p, -1).T, weights[0].ravel(), marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
+    z, weight = runs.z[0].reshape(p, -1).T, weights[0].ravel()
+    return Points(z, weight, marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
 
 
 def _halving_errors(chosen: _Level, z: Array, along: Array, half_across: Array) -> tuple[Array, Array]:
