@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +21,7 @@ from l2calib.study.plan import Cell
 from l2calib.study.storage import Archive
 from l2calib.study.summary import COLUMNS, summarise, write_summary
 from tests.dask_cluster import Cluster
+from tests.study_frames import paper_like
 
 L2CALIB = str(Path(sys.executable).with_name("l2calib"))
 CONTRACT = [
@@ -196,21 +196,27 @@ def test_what_is_not_a_number_is_null_in_json_and_no_obstacle_to_a_table(summary
     assert "nan" in out
 
 
-def test_figures_are_drawn_of_a_summary(summary_file, run, monkeypatch, tmp_path):
-    drawn = []
-    fake = types.ModuleType("figures")
-    fake.write_figures = lambda frame, folder: drawn.append(frame) or [folder / "one.svg"]
-    monkeypatch.setitem(sys.modules, "l2calib.study.figures", fake)
-    assert run("study", "figures", summary_file, "--out", tmp_path / "f") == (0, f"{tmp_path / 'f' / 'one.svg'}\n", "")
-    assert list(drawn[0]["method"]) == ["nlm", "koh"]
+@pytest.fixture
+def paper_file(tmp_path):
+    write_summary(paper_like(configurations="3", sizes=(20, 100), errors=("normal",)), tmp_path / "paper.csv")
+    return tmp_path / "paper.csv"
 
 
-def test_claims_are_tested_on_a_summary(summary_file, run, monkeypatch):
-    fake = types.ModuleType("claims")
-    fake.claims_table = lambda frame: list(frame["method"])
-    fake.as_markdown = lambda claims: f"| {' | '.join(claims)} |"
-    monkeypatch.setitem(sys.modules, "l2calib.study.claims", fake)
-    assert run("study", "claims", summary_file) == (0, "| nlm | koh |\n", "")
+def test_figures_are_drawn_of_a_summary(paper_file, run, tmp_path):
+    status, out, err = run("study", "figures", paper_file, "--out", tmp_path / "f")
+    assert (status, err) == (0, "")
+    names = [Path(line).name for line in out.splitlines()]
+    assert "configuration-3-normal.png" in names
+    assert sorted(names) == sorted(path.name for path in (tmp_path / "f").iterdir())
+
+
+def test_claims_are_tested_on_a_summary_and_on_the_wiffle_balls(paper_file, run):
+    status, out, err = run("study", "claims", paper_file)
+    assert (status, err) == (0, "")
+    table = [line.split(" | ") for line in out.splitlines() if line.startswith("| ")]
+    verdicts = {cells[0].removeprefix("| "): cells[2] for cells in table if len(cells) > 3}
+    assert verdicts["5"] == "not tested"  # configuration 4 is not there
+    assert verdicts["9"].endswith("reproduced")
 
 
 @pytest.mark.parametrize(

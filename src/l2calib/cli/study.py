@@ -136,9 +136,11 @@ def claims(place: _Place) -> None:
     """Test the claims of the paper on a study, as a table in Markdown."""
     with failures_as_sentences():
         frame = _summary(place)
-        from l2calib.study.claims import as_markdown, claims_table
+        from l2calib.study.claims import as_markdown, claims_table, wiffle_evidence
 
-        show(as_markdown(claims_table(frame)))
+        with silent_stdout():
+            wiffle = wiffle_evidence()
+        show(as_markdown(claims_table(frame, wiffle)))
 
 
 def design(
