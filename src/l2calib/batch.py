@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.compilation import compiled_for_batches
 from l2calib.engines import Engine
 from l2calib.engines.modes import Survey
 from l2calib.errors import Status
@@ -51,7 +52,7 @@ def _starting(method: DensityMethod | DrawingMethod, experiment: Experiment, eng
             return fit, None, jax.random.key_data(engine_key)
         return fit, engine.survey(target_of(method, experiment, shared, fit)), jax.random.key_data(engine_key)
 
-    return jax.jit(jax.vmap(start, (None, 0, 0)))
+    return compiled_for_batches(jax.vmap(start, (None, 0, 0)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -60,7 +61,7 @@ def _finishing(method: DensityMethod | DrawingMethod, experiment: Experiment, en
         key = jax.random.wrap_key_data(key_data)
         return posterior(method, experiment, engine, level, shared, fit, survey, key)._replace(points=None)
 
-    return jax.jit(jax.vmap(finish, (None, 0, 0, 0)))
+    return compiled_for_batches(jax.vmap(finish, (None, 0, 0, 0)))
 
 
 def solve_batch(
