@@ -39,7 +39,6 @@ class SmootherTables(NamedTuple):
     spectrum: Spectrum  # T of them
     complete: Array  # whether a psi has all n eigenvectors, (T,)
     searched: Array  # their indices (S,)
-    neighbours: Array  # on the searched grid, below and above by input (S, k, 2); a psi's own index where it has none
     groups: tuple[_Group, ...]  # the searched psi in their order, without what fills shorter spectra up
     log_kappa: Array  # (K,)
     trace_square: Array  # (tr Phi^-1)^2, (S, K)
@@ -110,9 +109,9 @@ class GCV:
     """Smoothing by generalised cross-validation within bounds on psi and kappa.
 
     Every psi_j has its own scale. For one input the grid over psi is fine (a sixteenth of a decade) and final; for two
-    inputs a quadratic through the neighbours points to the place on a grid twice as fine; for three it moves psi off
-    the grid and C_XX is factorised there; from four inputs on psi is the best of a scattered set. kappa is always
-    continuous.
+    inputs the best psi is compared with its neighbours on a grid twice as fine; for three a quadratic through the
+    neighbours moves psi off the grid and C_XX is factorised there; from four inputs on psi is the best of a scattered
+    set. kappa is always continuous.
     """
 
     psi_bounds: tuple[float, float] = (1e-2, 1e3)
@@ -170,8 +169,10 @@ class GCV:
         chosen = self._polish(tables, tables.spectrum.at(index), index, _pick(tables, rotated, best), rest[best], start)
         inputs = tables.among.shape[-1]
         if inputs in _FINER or moves_off_grid(inputs):
-            look = self._off_grid if moves_off_grid(inputs) else self._on_finer_grid
-            moved = look(tables, index, _towards(profile, best, tables.neighbours[best]), y, jnp.log(chosen.kappa))
+            if inputs in _FINER:
+                moved = self._on_finer_grid(tables, index, y, jnp.log(chosen.kappa))
+            else:
+                moved = self._off_grid(tables, index, _towards(profile, best, inputs), y, jnp.log(chosen.kappa))
             better = moved.criterion < chosen.criterion
             chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
         return chosen._replace(status=self._status(chosen))
@@ -199,15 +200,26 @@ class GCV:
         log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
         return Smooth(spectrum, index, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
 
-    def _on_finer_grid(self, tables: SmootherTables, index: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
-        """Move psi by `shift` (k,) cells of the searched grid, to what is tabulated nearest."""
+    def _on_finer_grid(self, tables: SmootherTables, index: Array, y: Array, log_kappa: Array) -> Smooth:
+        """The best psi among those that are tabulated around one, corners included."""
         inputs = tables.among.shape[-1]
-        strides = _tabulated_per_input(inputs) ** np.arange(inputs)[::-1]
-        there = index + jnp.sum(strides * jnp.rint(_FINER[inputs] * shift).astype(int))
-        spectrum = tables.spectrum.at(there)
-        rotated = spectrum.vectors.T @ y
-        rest = left_out_square(tables.complete[there], jnp.sum(rotated**2), y)
-        return self._polish(tables, spectrum, there, rotated, rest, log_kappa)
+        per_input = _tabulated_per_input(inputs)
+        strides = per_input ** np.arange(inputs)[::-1]
+        place = index // strides % per_input
+        steps = np.stack(np.meshgrid(*[np.arange(-1, 2)] * inputs, indexing="ij"), -1).reshape(-1, inputs)
+        steps = steps[np.any(steps != 0, axis=1)]
+
+        def look(step: Array) -> Smooth:
+            there = jnp.sum(strides * jnp.clip(place + step, 0, per_input - 1))
+            spectrum = tables.spectrum.at(there)
+            rotated = spectrum.vectors.T @ y
+            rest = left_out_square(tables.complete[there], jnp.sum(rotated**2), y)
+            return self._polish(tables, spectrum, there, rotated, rest, log_kappa)
+
+        found = jax.vmap(look)(jnp.asarray(steps))
+        best = jnp.argmin(found.criterion)
+        nearby: Smooth = jax.tree.map(lambda array: array[best], found)
+        return nearby
 
     def _off_grid(self, tables: SmootherTables, index: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
         """Move psi by `shift` (k,) cells and factorise there."""
@@ -236,10 +248,9 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     if not moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
         seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
         spectrum, sizes = compressed(spectrum, seen)
-    searched, neighbours = smoother.searched(x.shape[1]), _neighbours(x.shape[1])
+    searched = smoother.searched(x.shape[1])
     if x.shape[1] in _FINER:  # by size, so that groups of them can do with short spectra
-        order = np.argsort(sizes[searched], kind="stable")
-        searched, neighbours = searched[order], np.argsort(order)[neighbours[order]]
+        searched = searched[np.argsort(sizes[searched], kind="stable")]
     low, high = np.log(smoother.kappa_bounds)
     log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[searched][:, :, None])
@@ -249,7 +260,6 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
         spectrum,
         jnp.asarray(sizes == len(x)),
         jnp.asarray(searched),
-        jnp.asarray(neighbours),
         groups,
         jnp.asarray(log_kappa),
         jnp.asarray(trace**2),
@@ -308,22 +318,16 @@ def _tabulated_per_input(inputs: int) -> int:
     return _FINER.get(inputs, 1) * (_GRID_PER_INPUT[inputs] - 1) + 1
 
 
-def _neighbours(inputs: int) -> np.ndarray:
-    """On the searched grid, below and above by input (S, k, 2); a psi's own index at the edges."""
-    if inputs not in _GRID_PER_INPUT:
-        return np.zeros((_SCATTERED_PSI, 0, 2), int)
-    per_input = _GRID_PER_INPUT[inputs]
-    place = np.stack(np.unravel_index(np.arange(per_input**inputs), [per_input] * inputs), axis=1)
-    steps = np.eye(inputs, dtype=int)[:, None] * np.array([-1, 1])[:, None]
-    moved = np.clip(place[:, None, None] + steps, 0, per_input - 1)
-    index = np.sum(moved * per_input ** np.arange(inputs)[::-1], axis=-1)
-    interior = (index != np.arange(len(place))[:, None, None]).all(axis=-1, keepdims=True)
-    return np.where(interior, index, np.arange(len(place))[:, None, None])
-
-
-def _towards(profile: Array, best: Array, neighbours: Array) -> Array:
-    """How many cells (k,) the minimum of the parabola through the neighbours (k, 2) is away; none at an edge."""
-    return _vertex(profile[neighbours[:, 0]], profile[best], profile[neighbours[:, 1]])
+def _towards(profile: Array, best: Array, inputs: int) -> Array:
+    """How many cells (k,) the minimum of the parabola through the neighbours is away, input by input."""
+    per_input, shift = _GRID_PER_INPUT[inputs], []
+    for j in range(inputs):
+        stride = per_input ** (inputs - 1 - j)
+        position = (best // stride) % per_input
+        interior = (position > 0) & (position < per_input - 1)
+        left, right = profile[jnp.maximum(best - stride, 0)], profile[jnp.minimum(best + stride, profile.size - 1)]
+        shift.append(jnp.where(interior, _vertex(left, profile[best], right), 0.0))
+    return jnp.stack(shift)
 
 
 def _vertex(left: Array, middle: Array, right: Array) -> Array:
