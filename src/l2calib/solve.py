@@ -31,7 +31,7 @@ class Solution(NamedTuple):
     status: Array
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=4)  # with two inputs and n = 200 each holds some hundred megabytes
 def prepared(method: DensityMethod | DrawingMethod, experiment: Experiment) -> Any:
     """What the method shares among all datasets of this experiment."""
     return method.prepare(experiment)
