@@ -29,21 +29,6 @@ ROWS = line_spec.ROWS
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the entry point in this process; return the exit status, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["l2calib", *map(str, arguments)])
-        monkeypatch.setattr(os, "_exit", sys.exit)
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
 def folder(tmp_path, monkeypatch):
     line_spec.write(tmp_path, SPEC)
     (tmp_path / "model.py").write_text(MODEL)

@@ -15,7 +15,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from l2calib import cli
 from l2calib.cli.progress import StudyProgress, duration
 from l2calib.study.plan import Cell
 from l2calib.study.storage import Archive
@@ -35,21 +34,6 @@ STUDY = (
     f"--replications {SIZE * BLOCKS} --block {SIZE} --levels midpoints --out"
 ).split()
 CELLS = [Cell("3", 20, "normal", method, block) for method in METHODS for block in range(BLOCKS)]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the entry point in this process; return the exit status, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["l2calib", *map(str, arguments)])
-        monkeypatch.setattr(os, "_exit", sys.exit)
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 def start(folder, *options):
