@@ -64,6 +64,7 @@ def test_json_obeys_the_contract(wiffle):
     assert [result["method"] for result in answer["results"]] == ["gb-l2", "koh"]
     for result in answer["results"]:
         assert list(result) == RESULT_KEYS
+        assert "inaccurate" not in result["status"]
         assert list(result["parameters"]) == ["g", "m"]
         for summary in result["parameters"].values():
             assert list(summary) == PARAMETER_KEYS

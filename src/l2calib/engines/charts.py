@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
-from l2calib.engines.modes import laplace, newton_step
+from l2calib.engines.modes import climb, laplace, newton_step
 from l2calib.engines.rules import Rule
 from l2calib.small_matrices import cholesky
+
+_RIDGE_STEPS = 4
 
 
 class Knots(NamedTuple):
@@ -113,11 +115,12 @@ def _straight(centre: Array, factor: Array, outer: Array, knots: Knots) -> Chart
 
 
 def ridge_chart(
-    log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots
+    log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots, climbing: bool
 ) -> Chart:
     """The chart that follows the ridge: at every knot, near the conditional mode, with the curvature there.
 
-    One Newton step from where the last two knots point is near enough: a rule's points need not be centred exactly.
+    One Newton step from where the last two knots point is mostly near enough, since a rule's points need not be centred
+    exactly. Far out on a banana it may lead astray, so finer levels climb.
     """
     straight = _straight(centre, factor, outer, knots)
     middle = straight.inner_centres[knots.half]
@@ -131,7 +134,9 @@ def ridge_chart(
             def conditional(inner: Array) -> Array:
                 return log_density(jnp.stack(joined(z_outer, list(inner), outer)))
 
-            summit, inner_factor, _ = laplace(newton_step(conditional, 2 * last - before))
+            start = 2 * last - before
+            reached = climb(conditional, start, _RIDGE_STEPS) if climbing else newton_step(conditional, start)
+            summit, inner_factor, _ = laplace(reached)
             return (summit, last), (summit, inner_factor)
 
         # The first knot away from the middle starts on the straight chart; the others extrapolate the walk.

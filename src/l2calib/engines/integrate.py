@@ -36,15 +36,19 @@ _BEND = 2.0  # of the hyperbolic sines, in standard deviations
 
 
 class _Level(NamedTuple):
-    """How hard to try: how many modes, the knots along every parameter, and the rule across."""
+    """How hard to try: how many modes, the knots along every parameter, the rule across, and how to follow ridges."""
 
     modes: int
     knots: Knots
     rule: Rule
+    climbing: bool
 
 
-def _level(dimension: int, modes: int, spacing: float, half: int, inner_spacing: float, reach: float) -> _Level:
-    return _Level(modes, Knots(half, spacing, _BEND), lattice(dimension - 1, inner_spacing, reach, _BEND))
+def _level(
+    dimension: int, modes: int, spacing: float, half: int, inner_spacing: float, reach: float, climbing: bool = False
+) -> _Level:
+    rule = lattice(dimension - 1, inner_spacing, reach, _BEND)
+    return _Level(modes, Knots(half, spacing, _BEND), rule, climbing)
 
 
 class _LineLevel(NamedTuple):
@@ -58,21 +62,21 @@ _LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 320), _Line
 _LEVELS = {
     2: (
         _level(2, 1, 0.5, 14, 1.2, 4.9),
-        _level(2, 1, 0.28, 36, 0.35, 9.6),
-        _level(2, 4, 0.28, 36, 0.35, 9.6),
-        _level(2, 5, 0.25, 44, 0.25, 10.5),
+        _level(2, 1, 0.28, 36, 0.35, 9.6, climbing=True),
+        _level(2, 4, 0.28, 36, 0.35, 9.6, climbing=True),
+        _level(2, 5, 0.25, 44, 0.25, 10.5, climbing=True),
     ),
     3: (
         _level(3, 1, 0.5, 14, 1.4, 4.3),
         _level(3, 1, 0.45, 16, 1.1, 5.6),
         _level(3, 1, 0.3, 26, 0.9, 6.3),
-        _level(3, 1, 0.18, 46, 0.9, 6.3),
-        _level(3, 3, 0.18, 46, 0.6, 7.5),
+        _level(3, 1, 0.18, 46, 0.9, 6.3, climbing=True),
+        _level(3, 3, 0.18, 46, 0.6, 7.5, climbing=True),
     ),
     4: (
         _level(4, 1, 0.6, 12, 1.4, 4.3),
-        _level(4, 1, 0.5, 14, 0.8, 5.6),
-        _level(4, 2, 0.5, 14, 0.8, 5.6),
+        _level(4, 1, 0.5, 14, 0.8, 5.6, climbing=True),
+        _level(4, 2, 0.5, 14, 0.8, 5.6, climbing=True),
     ),
 }
 _SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
@@ -188,7 +192,7 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
     along = jnp.sum(weights, axis=3)
     half_across = jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=3)
     z_along = jax.vmap(jax.vmap(lambda chart: chart.outer_at(chosen.knots, chosen.knots.values)))(runs.charts)
-    errors, mass_errors = jax.vmap(functools.partial(_halving_errors, chosen))(z_along, along, half_across)
+    errors, mass_errors = jax.vmap(functools.partial(_halving_errors, chosen))(z_along, weights)
     log_masses = jax.vmap(lambda run: run.log_mass)(runs)
     # What the rule's own coarseness does to the mass is much the same at all knots and moves nothing; the rest may.
     coarse = jnp.max(jnp.abs(jnp.log(2 * jnp.sum(half_across, axis=(1, 2)))))
@@ -206,19 +210,31 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
     return Points(z, weight, marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
 
 
-def _halving_errors(chosen: _Level, z: Array, along: Array, half_across: Array) -> tuple[Array, Array]:
-    """Of one marginal's moments, in sd, and probabilities: from half of the knots, and from half of the points across.
+def _halving_errors(chosen: _Level, z: Array, weights: Array) -> tuple[Array, Array]:
+    """Of one marginal's moments, in sd, and probabilities, from half of the points; z is (M, K), weights (M, K, R).
 
-    z and the weights along and half across are (M, K).
+    A coarse level drops every second knot, and then every second point across. A fine one drops every second point of
+    the whole lattice: half of its knots alone would say far more than the error is.
     """
-    position = np.arange(z.shape[1]) - chosen.knots.half
-    error, mass_error = halving_errors(z.reshape(-1, 1), along.ravel(), np.tile(position % 2 == 0, z.shape[0]))
-    across = half_across / jnp.sum(half_across)
-    (mean, sd), (half_mean, half_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), across.ravel())
-    gain = 8 ** (1 / chosen.rule.points.shape[0]) - 1
+    along = jnp.sum(weights, axis=2)
+    odd_knot = (np.arange(z.shape[1]) - chosen.knots.half) % 2 == 1
+    across = chosen.rule.points.shape[0]
+    if chosen.climbing:
+        half = jnp.sum(jnp.where(odd_knot[:, None] ^ chosen.rule.even, weights, 0.0), axis=2)
+        error, carried = _moved(z, along, half, across + 1)
+        return error, carried + jnp.abs(2 * jnp.sum(half) - 1) / (8 ** (1 / (across + 1)) - 1)
+    error, mass_error = halving_errors(z.reshape(-1, 1), along.ravel(), np.tile(~odd_knot, z.shape[0]))
+    moved, carried = _moved(z, along, jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=2), across)
+    return jnp.maximum(error, moved), mass_error + carried
+
+
+def _moved(z: Array, along: Array, half: Array, dimension: int) -> tuple[Array, Array]:
+    """How far half of the points would move a marginal's moments, in sd, and its distribution function."""
+    share = half / jnp.sum(half)
+    (mean, sd), (half_mean, half_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), share.ravel())
+    gain = 8 ** (1 / dimension) - 1
     moved = jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd
-    carried = jnp.sum(jnp.max(jnp.abs(jnp.cumsum(across - along, axis=1)), axis=1))
-    return jnp.maximum(error, moved / gain), mass_error + carried / gain
+    return moved / gain, jnp.sum(jnp.max(jnp.abs(jnp.cumsum(share - along, axis=1)), axis=1)) / gain
 
 
 def _mass_beyond(weights: Array) -> Array:
@@ -234,7 +250,7 @@ def _mass_beyond(weights: Array) -> Array:
 
 def _run(target: Target, modes: Modes, outer: Array, chosen: _Level) -> _Run:
     def build(centre: Array, factor: Array) -> Chart:
-        return ridge_chart(target.log_density, centre, factor, outer, chosen.knots)
+        return ridge_chart(target.log_density, centre, factor, outer, chosen.knots, chosen.climbing)
 
     charts = jax.vmap(build)(modes.centres, modes.factors)
     z, log_weights = jax.vmap(lambda chart: chart.around_knots(chosen.knots, chosen.rule, outer), out_axes=(1, 0))(
