@@ -24,9 +24,6 @@ class FourTimes:
     def suffix(self):
         return "-wrong"
 
-    def working_set(self, experiment):
-        return self.right.working_set(experiment)
-
     def gamma(self, *arguments):
         gamma, status = self.right.gamma(*arguments)
         return 4 * gamma, status

@@ -1,7 +1,8 @@
 """Many datasets of one experiment, in chunks of fixed shapes.
 
-Every dataset is fitted once. Its posterior is then computed at the engine's first level, and again at the next ones
-while its numerical error exceeds the tolerance: datasets that need a level wait for each other until they fill a chunk.
+Every dataset is fitted once, in large chunks, since a fit reads large tables. Its posterior is then computed, in small
+chunks, since it fills the caches by itself: at the engine's first level, and again at the next ones while its numerical
+error exceeds the tolerance. Datasets that need a level wait for each other until they fill a chunk.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from l2calib.methods import DensityMethod, DrawingMethod, Fit
 from l2calib.solve import Solution, first_level, posterior, prepared, target_of
 
 _CHUNK_BYTES = 80e6  # small enough for the caches to help
-_LARGEST_CHUNK = 512
+_LARGEST_CHUNK = 128
 _UNDER_WAY = 2  # chunks that are computed while another is written down
 
 
@@ -36,11 +37,8 @@ class _Started(NamedTuple):
     survey: Survey | None
     key_data: Array
 
-    def take(self, index: np.ndarray) -> _Started:
-        rows = self.rows[index]
-        if index.size == self.rows.size and np.array_equal(rows, self.rows):
-            return self
-        return _Started(rows, *jax.tree.map(lambda array: array[index], tuple(self[1:])))
+    def take(self, index: np.ndarray | slice) -> _Started:
+        return _Started(self.rows[index], *jax.tree.map(lambda array: array[index], tuple(self[1:])))
 
 
 @functools.lru_cache(maxsize=32)
@@ -107,14 +105,14 @@ class _Batch:
         self._result: Solution | None = None
 
     def solve(self, responses: np.ndarray, keys: Array) -> Solution:
-        start, size = _starting(*self._what), self._chunk(self._first)
-
-        def started(begin: int) -> _Started:
-            rows = np.minimum(np.arange(begin, begin + size), self._number - 1)
-            return _Started(rows, *start(self._shared, jnp.asarray(responses[rows]), keys[rows]))
-
+        start, size, chunk = _starting(*self._what), self._started_together, self._chunk(self._first)
         for begin in range(0, self._number, size):
-            self._launch(self._first, started(begin), self._number - begin)
+            rows = np.minimum(np.arange(begin, begin + size), self._number - 1)
+            found = start(self._shared, jnp.asarray(responses[rows]), keys[rows])
+            started = _Started(rows, *jax.tree.map(np.asarray, found))
+            for first in range(0, min(size, self._number - begin), chunk):
+                part = started.take(slice(first, first + chunk))
+                self._launch(self._first, part, self._number - begin - first)
         self._collect(leave=0)
         for level in range(self._first + 1, self._last + 1):
             self._flush(level, 1)
@@ -122,10 +120,18 @@ class _Batch:
         assert self._result is not None
         return self._result
 
+    @property
+    def _started_together(self) -> int:
+        method, experiment, _ = self._what
+        return self._fitting(method.fitting_set(experiment))
+
     def _chunk(self, level: int) -> int:
-        """A power of two that keeps the working set in bounds, whatever the machine."""
         method, experiment, engine = self._what
-        numbers = method.working_set(experiment, engine.evaluations(experiment.parameters, level))
+        numbers = method.looking_set(experiment, engine.evaluations(experiment.parameters, level))
+        return min(self._fitting(numbers), self._started_together)
+
+    def _fitting(self, numbers: int) -> int:
+        """A power of two of datasets that keeps the working set in bounds, whatever the machine."""
         fitting = max(1, int(_CHUNK_BYTES / (8 * numbers)))
         largest = min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))
         return int(min(largest, 2 ** int(np.ceil(np.log2(self._number)))))
@@ -170,7 +176,6 @@ class _Batch:
         jax.tree.map(write, self._result, solved)
         again = index[(solved.status[index] & int(Status.INACCURATE)) != 0] if level < self._last else index[:0]
         if again.size:
-            on_host = _Started(started.rows, *jax.tree.map(np.asarray, tuple(started[1:])))
-            self._waiting[level + 1].append(on_host.take(again))
+            self._waiting[level + 1].append(started.take(again))
         if self._progress is not None:
             self._progress(int(index.size - again.size))

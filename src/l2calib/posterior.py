@@ -19,6 +19,7 @@ from l2calib.axes import Axis
 PROBABILITIES = (0.025, 0.5, 0.975)
 _CUT_WIDTH = 0.1
 _QUANTILE_TOLERANCE = 1e-9
+_FINE_WAVES = 8
 _QUANTILE_STEPS = 60
 
 
@@ -133,13 +134,29 @@ def _sample_quantiles(z: Array, weights: Array, probabilities: Array) -> Array:
 
 
 def _waves(angle: Array, number: int) -> tuple[Array, Array]:
-    """cos(k angle) and sin(k angle) for k = 1, ..., number: angles are added, so few of them meet a sine."""
-    fine, coarse = jnp.arange(8), 8 * jnp.arange(number // 8 + 1)
-    ca, sa, cb, sb = jnp.cos(coarse * angle), jnp.sin(coarse * angle), jnp.cos(fine * angle), jnp.sin(fine * angle)
-    cosines = ca[..., :, None] * cb[..., None, :] - sa[..., :, None] * sb[..., None, :]
-    sines = sa[..., :, None] * cb[..., None, :] + ca[..., :, None] * sb[..., None, :]
-    flat = (*angle.shape[:-1], -1)
-    return cosines.reshape(flat)[..., 1 : number + 1], sines.reshape(flat)[..., 1 : number + 1]
+    """cos(k angle) and sin(k angle) for k = 1, ..., number: products of one of each, which cost most."""
+    one = jnp.cos(angle[..., 0]), jnp.sin(angle[..., 0])
+    fine = _powers(one, _FINE_WAVES + 1)
+    coarse = _powers(fine.pop(), number // _FINE_WAVES + 1)
+    products = [_product(high, low) for high in coarse for low in fine][1 : number + 1]
+    return jnp.stack([c for c, _ in products], -1), jnp.stack([s for _, s in products], -1)
+
+
+_Wave = tuple[Array, Array]
+
+
+def _product(one: _Wave, other: _Wave) -> _Wave:
+    """The wave whose angle is the sum."""
+    return one[0] * other[0] - one[1] * other[1], one[1] * other[0] + one[0] * other[1]
+
+
+def _powers(wave: _Wave, number: int) -> list[_Wave]:
+    """Waves of 0, 1, ..., number - 1 times the angle."""
+    powers = [(jnp.ones_like(wave[0]), jnp.zeros_like(wave[1])), wave]
+    while len(powers) < number:
+        half = len(powers) // 2
+        powers.append(_product(powers[half], powers[len(powers) - half]))
+    return powers[:number]
 
 
 class _Search(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import special
 from l2calib.arrays import Array, jax, jnp
 from l2calib.distributions import Distribution, as_distribution
 from l2calib.errors import PriorError
+from l2calib.normal import distribution_function
 
 _TINY = 1e-300
 _TAKEN = ("chain", "draw")  # the dimensions of a posterior's draws
@@ -24,10 +25,10 @@ class _Coordinate:
     smooth one with Gaussian tails, which a uniform lattice integrates to near machine precision.
     """
 
-    low: float | np.ndarray
-    high: float | np.ndarray
-    centre: float | np.ndarray
-    scale: float | np.ndarray
+    low: float
+    high: float
+    centre: float
+    scale: float
 
     @classmethod
     def of(cls, distribution: Distribution) -> _Coordinate:
@@ -36,29 +37,23 @@ class _Coordinate:
         q = raw.inverse(distribution.quantile(special.ndtr(np.array([-1.0, 0.0, 1.0]))))
         return cls(low, high, float(q[1]), float((q[2] - q[0]) / 2))
 
-    @classmethod
-    def together(cls, coordinates: Sequence[_Coordinate]) -> _Coordinate:
-        """Several whose supports are of one kind, along an axis: they are traced and compiled as one."""
-        return cls(*np.array([(c.low, c.high, c.centre, c.scale) for c in coordinates]).T)
-
     def forward(self, z: Array) -> Array:
         w = jnp.asarray(self.centre + self.scale * z)
-        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
-            # The normal distribution function by one of its two formulas: in a batch, selecting pays for both.
-            return jnp.asarray(self.low + (self.high - self.low) / 2 * jax.lax.erfc(-w * np.sqrt(0.5)))
-        if np.isfinite(self.low).all():
+        if np.isfinite(self.low) and np.isfinite(self.high):
+            return jnp.asarray(self.low + (self.high - self.low) * distribution_function(w))
+        if np.isfinite(self.low):
             return jnp.asarray(self.low + jnp.exp(w))
-        if np.isfinite(self.high).all():
+        if np.isfinite(self.high):
             return jnp.asarray(self.high - jnp.exp(-w))
         return w
 
     def log_slope(self, z: Array) -> Array:
         w = jnp.asarray(self.centre + self.scale * z)
-        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
+        if np.isfinite(self.low) and np.isfinite(self.high):
             log_derivative = jax.scipy.stats.norm.logpdf(w) + np.log(self.high - self.low)
-        elif np.isfinite(self.low).all():
+        elif np.isfinite(self.low):
             log_derivative = w
-        elif np.isfinite(self.high).all():
+        elif np.isfinite(self.high):
             log_derivative = -w
         else:
             log_derivative = jnp.zeros_like(w)
@@ -66,23 +61,23 @@ class _Coordinate:
 
     def inverse(self, theta: np.ndarray) -> np.ndarray:
         theta = np.asarray(theta, dtype=float)
-        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
+        if np.isfinite(self.low) and np.isfinite(self.high):
             w = special.ndtri((theta - self.low) / (self.high - self.low))
-        elif np.isfinite(self.low).all():
+        elif np.isfinite(self.low):
             w = np.log(theta - self.low)
-        elif np.isfinite(self.high).all():
+        elif np.isfinite(self.high):
             w = -np.log(self.high - theta)
         else:
             w = theta
         return np.asarray((w - self.centre) / self.scale)
 
     def traced_inverse(self, theta: Array) -> Array:
-        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
+        if np.isfinite(self.low) and np.isfinite(self.high):
             share = jnp.clip((theta - self.low) / (self.high - self.low), 1e-12, 1 - 1e-12)
             w = jax.scipy.special.ndtri(share)
-        elif np.isfinite(self.low).all():
+        elif np.isfinite(self.low):
             w = jnp.log(jnp.maximum(theta - self.low, _TINY))
-        elif np.isfinite(self.high).all():
+        elif np.isfinite(self.high):
             w = -jnp.log(jnp.maximum(self.high - theta, _TINY))
         else:
             w = theta
@@ -104,7 +99,6 @@ class Prior:
         self._coordinates = tuple(_coordinate(name, each) for name, each in self.distributions.items())
         self.low = np.array([c.low for c in self._coordinates])
         self.high = np.array([c.high for c in self._coordinates])
-        self._kinds = _by_kind(np.isfinite(self.low), np.isfinite(self.high))
         quartiles = self.quantile(np.tile([[0.25], [0.75]], (1, self.dimension)))
         self.scale = np.where(
             np.isfinite(self.high - self.low), self.high - self.low, 2 * np.diff(quartiles, axis=0)[0]
@@ -125,11 +119,8 @@ class Prior:
         return np.stack(columns, axis=-1)
 
     def _columns(self, function: Callable[[_Coordinate, Array], Array], values: Array) -> Array:
-        groups = [_Coordinate.together([self._coordinates[j] for j in kind]) for kind in self._kinds]
-        if len(groups) == 1:
-            return function(groups[0], values)
-        parts = [function(group, values[..., kind]) for group, kind in zip(groups, self._kinds, strict=True)]
-        return jnp.concatenate(parts, axis=-1)[..., np.argsort(np.concatenate(self._kinds))]
+        # Parameter by parameter: XLA does not vectorise what it sees as a short last axis.
+        return jnp.stack([function(each, values[..., j]) for j, each in enumerate(self._coordinates)], axis=-1)
 
     def from_line(self, z: Array) -> Array:
         """theta of unconstrained coordinates z (..., p)."""
@@ -142,12 +133,6 @@ class Prior:
     def log_slope(self, z: Array) -> Array:
         """log |d theta / d z|, per parameter."""
         return self._columns(_Coordinate.log_slope, z)
-
-
-def _by_kind(ends_below: np.ndarray, ends_above: np.ndarray) -> list[np.ndarray]:
-    """The indices of parameters with supports of the same kind."""
-    kind = 2 * ends_below + ends_above
-    return [np.flatnonzero(kind == each) for each in np.unique(kind)]
 
 
 def _coordinate(name: str, distribution: Distribution) -> _Coordinate:

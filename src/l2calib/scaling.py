@@ -5,11 +5,13 @@ Multiplying a loss by gamma moves no target; it sets how fast the posterior lear
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.batching import one_after_the_other
 from l2calib.errors import Status, whole_number
 from l2calib.experiment import Experiment
 from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
@@ -25,7 +27,7 @@ class Fitted(NamedTuple):
     values: Array
     minima: Minima
     candidates: Candidates
-    refit: Callable[[Array], Smooth]
+    refit: Callable[[Array], Smooth] | None
 
 
 class Scaling(Protocol):
@@ -33,10 +35,6 @@ class Scaling(Protocol):
 
     @property
     def suffix(self) -> str: ...
-
-    def working_set(self, experiment: Experiment) -> int:
-        """About how many numbers the rule needs at once."""
-        ...
 
     def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
         """gamma and a status."""
@@ -50,9 +48,6 @@ class Asymptotic:
     @property
     def suffix(self) -> str:
         return ""
-
-    def working_set(self, experiment: Experiment) -> int:
-        return experiment.observations
 
     def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
         at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
@@ -78,15 +73,22 @@ class Bootstrap:
     def suffix(self) -> str:
         return "-boot"
 
-    def working_set(self, experiment: Experiment) -> int:
-        return self.resamples * (4 * experiment.observations + 512)
-
     def gamma(self, loss: Loss, experiment: Experiment, fitted: Fitted, key: Array) -> tuple[Array, Array]:
+        at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
+        # The resamples of one dataset are enough for a batch of their own.
+        mean_lambda = functools.partial(self._mean_lambda, loss, experiment, fitted.refit)
+        mean = one_after_the_other(mean_lambda)(fitted._replace(refit=None), key)
+        return experiment.parameters / mean, jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)
+
+    def _mean_lambda(
+        self, loss: Loss, experiment: Experiment, refit: Callable[[Array], Smooth] | None, fitted: Fitted, key: Array
+    ) -> Array:
         n = experiment.observations
         chosen = _uniform_integers(key, (self.resamples, n), n)
         resamples = fitted.smooth.at_design() + fitted.smooth.residuals(fitted.y)[chosen]
         if self.refit_smoother:
-            values = jax.lax.map(lambda y: loss.values(experiment, fitted.refit(y), y), resamples, batch_size=64)
+            assert refit is not None
+            values = jax.lax.map(lambda y: loss.values(experiment, refit(y), y), resamples, batch_size=64)
         else:
             values = loss.resampled_values(experiment, fitted.smooth, resamples)
         model = loss.span(experiment).coordinates
@@ -98,9 +100,7 @@ class Bootstrap:
             # The difference of the two losses, without subtracting one from the other.
             return 2 * jnp.sum((best - modelled) * (2 * (resampled - best) + best - modelled))
 
-        at = loss_derivatives(loss, experiment, fitted.values, fitted.minima.theta)
-        gamma = experiment.parameters / jnp.mean(jax.vmap(lambda_0)(values))
-        return gamma, jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)
+        return jnp.mean(jax.vmap(lambda_0)(values))
 
 
 def _uniform_integers(key: Array, shape: tuple[int, ...], below: int) -> Array:

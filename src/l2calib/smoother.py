@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.batching import computed_together, one_after_the_other
 from l2calib.correlation import Spectrum, compressed, correlation, spectrum_at, spectrum_over, squared_differences
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
@@ -27,10 +28,12 @@ _WORTH_GROUPING = 0.8
 
 
 class _Group(NamedTuple):
-    """Values of psi that need about as many eigenvectors."""
+    """Values of psi that need about as many eigenvectors, without what fills shorter spectra up."""
 
-    vectors: Array  # (n, G s): side by side, so that one matrix product rotates y for all of them
+    place: Array  # among those that are tabulated, (G,)
+    complete: Array  # (G,)
     inverse_square: Array  # 1 / (kappa + lambda)^2, (G, s, K)
+    trace_square: Array  # (tr Phi^-1)^2, (G, K)
 
 
 class SmootherTables(NamedTuple):
@@ -39,9 +42,8 @@ class SmootherTables(NamedTuple):
     spectrum: Spectrum  # T of them
     complete: Array  # whether a psi has all n eigenvectors, (T,)
     searched: Array  # their indices (S,)
-    groups: tuple[_Group, ...]  # the searched psi in their order, without what fills shorter spectra up
+    groups: tuple[_Group, ...]  # the searched psi in their order
     log_kappa: Array  # (K,)
-    trace_square: Array  # (tr Phi^-1)^2, (S, K)
     among: Array  # squared differences of the design, (n, n, k)
     across: Array  # of nodes to design, (Q, n, k)
     functionals: Array  # from values at the nodes to coordinates in the model's span, (Q, m)
@@ -104,6 +106,30 @@ class Smooth(NamedTuple):
         return square / self.spectrum.vectors.shape[0]
 
 
+class _Choice(NamedTuple):
+    """rho for one y, without the eigenvectors of its psi: they are looked up once the choice is made."""
+
+    psi_index: Array
+    log_kappa: Array
+    rotated: Array
+    rest: Array
+    criterion: Array
+
+    def on(self, spectrum: Spectrum) -> Smooth:
+        kappa = jnp.exp(self.log_kappa)
+        return Smooth(spectrum, self.psi_index, kappa, self.rotated, self.rest, self.criterion, jnp.asarray(0))
+
+
+_T = TypeVar("_T", _Choice, Smooth)
+
+
+def _better(one: _T, other: _T) -> _T:
+    """The one with the lower score."""
+    lower = one.criterion < other.criterion
+    chosen: _T = jax.tree.map(lambda new, old: jnp.where(lower, new, old), one, other)
+    return chosen
+
+
 @dataclass(frozen=True)
 class GCV:
     """Smoothing by generalised cross-validation within bounds on psi and kappa.
@@ -134,7 +160,7 @@ class GCV:
     def working_set(self, experiment: Experiment) -> int:
         """About how many numbers the fit of one dataset needs at once."""
         n, points = experiment.observations, len(self.searched(experiment.x.shape[1]))
-        return 2 * points * (n + self.kappa_points) + n * (n + experiment.node_span.dimension)
+        return 3 * points + n * (n + experiment.node_span.dimension)
 
     def psi_grid(self, inputs: int) -> np.ndarray:
         """The values of psi (T, k) that are tabulated."""
@@ -155,40 +181,32 @@ class GCV:
 
     def fit(self, tables: SmootherTables, y: Array) -> Smooth:
         """Choose rho for one y."""
-        rotated = [_rotated(group, y) for group in tables.groups]
-        rest = left_out_square(tables.complete[tables.searched], _explained(rotated), y)
-        numerator = jnp.concatenate(
-            [jnp.einsum("ps,psk->pk", u**2, g.inverse_square) for u, g in zip(rotated, tables.groups, strict=True)]
-        )
-        numerator += rest[:, None] * jnp.exp(-2 * tables.log_kappa)
-        offset, profile = _parabola_over_kappa(numerator / tables.trace_square)
-        best = jnp.argmin(profile)
-        step = tables.log_kappa[1] - tables.log_kappa[0]
-        start = tables.log_kappa[0] + step * offset[best]
+        found = _search(tables, y)
+        best = jnp.argmin(found.profile)
         index = tables.searched[best]
-        chosen = self._polish(tables, tables.spectrum.at(index), index, _pick(tables, rotated, best), rest[best], start)
+        (rotated,) = _rotations(tables.spectrum.vectors, index[None], y)
+        eigenvalues = tables.spectrum.eigenvalues[index]
+        chosen = self._polish(tables, eigenvalues, index, rotated, found.rest[best], found.log_kappa[best])
         inputs = tables.among.shape[-1]
-        if inputs in _FINER or moves_off_grid(inputs):
-            if inputs in _FINER:
-                moved = self._on_finer_grid(tables, index, y, jnp.log(chosen.kappa))
-            else:
-                moved = self._off_grid(tables, index, _towards(profile, best, inputs), y, jnp.log(chosen.kappa))
-            better = moved.criterion < chosen.criterion
-            chosen = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, chosen)
-        return chosen._replace(status=self._status(chosen))
+        if inputs in _FINER:
+            chosen = _better(self._on_finer_grid(tables, chosen, y), chosen)
+        smooth = chosen.on(tables.spectrum.at(chosen.psi_index))
+        if moves_off_grid(inputs):
+            smooth = _better(self._off_grid(tables, chosen, _towards(found.profile, best, inputs), y), smooth)
+        return smooth._replace(status=self._status(smooth))
 
     def _polish(
-        self, tables: SmootherTables, spectrum: Spectrum, index: Array, rotated: Array, rest: Array, start: Array
-    ) -> Smooth:
+        self, tables: SmootherTables, eigenvalues: Array, index: Array, rotated: Array, rest: Array, start: Array
+    ) -> _Choice:
         """Newton's method for log kappa at one psi, kept within one cell of its start and within the bounds."""
         low, high = np.log(self.kappa_bounds)
         cell = tables.log_kappa[1] - tables.log_kappa[0]
-        squared, eigenvalues = rotated**2, spectrum.eigenvalues
+        squared, left_out = rotated**2, tables.spectrum.left_out
 
         def score(log_kappa: Array) -> Array:
             kappa = jnp.exp(log_kappa)
             inverse = 1 / (kappa + eigenvalues)
-            trace = jnp.sum(inverse) + spectrum.left_out / kappa
+            trace = jnp.sum(inverse) + left_out / kappa
             return jnp.log(jnp.sum(squared * inverse**2) + rest / kappa**2) - 2 * jnp.log(trace)
 
         def newton(_: int, log_kappa: Array) -> Array:
@@ -198,36 +216,37 @@ class GCV:
             return jnp.clip(moved, jnp.maximum(low, start - cell), jnp.minimum(high, start + cell))
 
         log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
-        return Smooth(spectrum, index, jnp.exp(log_kappa), rotated, rest, score(log_kappa), jnp.asarray(0))
+        return _Choice(index, log_kappa, rotated, rest, score(log_kappa))
 
-    def _on_finer_grid(self, tables: SmootherTables, index: Array, y: Array, log_kappa: Array) -> Smooth:
+    def _on_finer_grid(self, tables: SmootherTables, chosen: _Choice, y: Array) -> _Choice:
         """The best psi among those that are tabulated around one, corners included."""
         inputs = tables.among.shape[-1]
         per_input = _tabulated_per_input(inputs)
         strides = per_input ** np.arange(inputs)[::-1]
-        place = index // strides % per_input
+        place = chosen.psi_index // strides % per_input
         steps = np.stack(np.meshgrid(*[np.arange(-1, 2)] * inputs, indexing="ij"), -1).reshape(-1, inputs)
         steps = steps[np.any(steps != 0, axis=1)]
+        around = jnp.sum(strides * jnp.clip(place + steps, 0, per_input - 1), axis=1)
+        rotations = _rotations(tables.spectrum.vectors, around, y)
 
-        def look(step: Array) -> Smooth:
-            there = jnp.sum(strides * jnp.clip(place + step, 0, per_input - 1))
-            spectrum = tables.spectrum.at(there)
-            rotated = spectrum.vectors.T @ y
-            rest = left_out_square(tables.complete[there], jnp.sum(rotated**2), y)
-            return self._polish(tables, spectrum, there, rotated, rest, log_kappa)
+        def look(there: Array, rotated: Array) -> _Choice:
+            rest = left_out_square(tables.complete[there], jnp.sum(rotated**2), jnp.sum(y**2))
+            eigenvalues = tables.spectrum.eigenvalues[there]
+            return self._polish(tables, eigenvalues, there, rotated, rest, chosen.log_kappa)
 
-        found = jax.vmap(look)(jnp.asarray(steps))
+        found = jax.vmap(look)(around, rotations)
         best = jnp.argmin(found.criterion)
-        nearby: Smooth = jax.tree.map(lambda array: array[best], found)
+        nearby: _Choice = jax.tree.map(lambda array: array[best], found)
         return nearby
 
-    def _off_grid(self, tables: SmootherTables, index: Array, shift: Array, y: Array, log_kappa: Array) -> Smooth:
+    def _off_grid(self, tables: SmootherTables, chosen: _Choice, shift: Array, y: Array) -> Smooth:
         """Move psi by `shift` (k,) cells and factorise there."""
         cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (_GRID_PER_INPUT[shift.size] - 1)
-        psi = jnp.exp(tables.spectrum.log_psi[index] + cell * shift)
+        psi = jnp.exp(tables.spectrum.log_psi[chosen.psi_index] + cell * shift)
         moved = spectrum_at(psi, tables.among, tables.across, tables.functionals)
         nowhere, nothing = jnp.asarray(-1), jnp.asarray(0.0)
-        return self._polish(tables, moved, nowhere, moved.vectors.T @ y, nothing, log_kappa)
+        rotated = moved.vectors.T @ y
+        return self._polish(tables, moved.eigenvalues, nowhere, rotated, nothing, chosen.log_kappa).on(moved)
 
     def _status(self, smooth: Smooth) -> Array:
         near, cell = 1e-6, np.log(self.kappa_bounds[1] / self.kappa_bounds[0]) / (self.kappa_points - 1)
@@ -255,58 +274,74 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     log_kappa = np.linspace(low, high, smoother.kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[searched][:, :, None])
     trace = inverse.sum(axis=1) + spectrum.left_out / np.exp(log_kappa)
-    groups = _groups(np.asarray(spectrum.vectors)[searched], sizes[searched], inverse**2)
+    complete = sizes == len(x)
     return SmootherTables(
         spectrum,
-        jnp.asarray(sizes == len(x)),
+        jnp.asarray(complete),
         jnp.asarray(searched),
-        groups,
+        tuple(
+            _Group(*jax.device_put((searched[part], complete[searched[part]], square, trace[part] ** 2)))
+            for part, square in _stretches(sizes[searched], inverse**2)
+        ),
         jnp.asarray(log_kappa),
-        jnp.asarray(trace**2),
         jnp.asarray(squared_differences(x, x)),
         jnp.asarray(squared_differences(nodes, x)),
         jnp.asarray(functionals),
     )
 
 
-def _groups(vectors: np.ndarray, sizes: np.ndarray, inverse_square: np.ndarray) -> tuple[_Group, ...]:
-    """Cut the values of psi into stretches, if most of them then need far fewer eigenvectors than the longest."""
+def _stretches(sizes: np.ndarray, inverse_square: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The values of psi, in stretches if most of them then need far fewer eigenvectors than the longest."""
     stretches = np.array_split(np.arange(sizes.size), _GROUPS)
     if sum(part.size * sizes[part].max() for part in stretches) > _WORTH_GROUPING * sizes.size * sizes.max():
         stretches = [np.arange(sizes.size)]
-    groups = []
-    for part in stretches:
-        s = sizes[part].max()
-        side_by_side = np.moveaxis(vectors[part][:, :, :s], 0, 1).reshape(vectors.shape[1], -1)
-        groups.append(_Group(*jax.device_put((side_by_side, inverse_square[part][:, :s]))))
-    return tuple(groups)
+    return [(part, inverse_square[part][:, : sizes[part].max()]) for part in stretches]
 
 
-def _rotated(group: _Group, y: Array) -> Array:
-    """U' y for every psi of a group (G, s)."""
-    return (y @ group.vectors).reshape(group.inverse_square.shape[:2])
+class _Found(NamedTuple):
+    """For every psi that is searched: the best kappa, its log score, and what of y is left out (S,)."""
+
+    log_kappa: Array
+    profile: Array
+    rest: Array
 
 
-def _explained(rotated: list[Array]) -> Array:
-    """The sums of squares of y along the eigenvectors that are kept (P,)."""
-    return jnp.concatenate([jnp.sum(u**2, axis=1) for u in rotated])
+@computed_together
+def _search(tables: SmootherTables, responses: Array) -> _Found:
+    """Look at all psi and kappa, for responses (N, n).
+
+    One psi after the other for all datasets: its eigenvectors and their products with y then stay in the caches.
+    """
+    square = jnp.sum(responses**2, axis=1)
+    penalty = jnp.exp(-2 * tables.log_kappa)[:, None]
+    step = tables.log_kappa[1] - tables.log_kappa[0]
+
+    def look(group: _Group) -> _Found:
+        place, complete, inverse_square, trace_square = group
+        vectors = tables.spectrum.vectors[place][:, : inverse_square.shape[0]]
+        squared = (responses @ vectors) ** 2
+        rest = left_out_square(complete, jnp.sum(squared, axis=1), square)
+        numerator = (squared @ inverse_square).T + rest * penalty
+        offset, profile = _parabola_over_kappa(numerator / trace_square[:, None])
+        return _Found(tables.log_kappa[0] + step * offset, profile, rest)
+
+    parts = [jax.lax.map(look, group) for group in tables.groups]
+    return _Found(*(jnp.concatenate(fields).T for fields in zip(*parts, strict=True)))
 
 
-def left_out_square(complete: Array, explained: Array, y: Array) -> Array:
-    """For every psi, complete or not, the sum of squares of y along the eigenvectors that are left out."""
+@one_after_the_other
+def _rotations(vectors: Array, indices: Array, y: Array) -> Array:
+    """U' y at several psi (I, s).
+
+    One dataset after the other and one psi after the other: what a whole batch looks up at once fills no cache.
+    """
+    return jnp.asarray(jax.lax.map(lambda index: y @ vectors[index], indices))
+
+
+def left_out_square(complete: Array, explained: Array, square: Array) -> Array:
+    """For every psi, complete or not, what of y's sum of squares is along the eigenvectors that are left out."""
     # Where nothing is left out, the difference is rounding, which a small kappa would magnify.
-    return jnp.where(complete, 0.0, jnp.maximum(jnp.sum(y**2) - explained, 0.0))
-
-
-def _pick(tables: SmootherTables, rotated: list[Array], best: Array) -> Array:
-    """U' y of one psi (s,), filled up with zeros."""
-    size, first, picked = tables.spectrum.eigenvalues.shape[1], 0, jnp.zeros(tables.spectrum.eigenvalues.shape[1])
-    for u in rotated:
-        inside = (best >= first) & (best < first + u.shape[0])
-        own = u[jnp.clip(best - first, 0, u.shape[0] - 1)]
-        picked += jnp.pad(jnp.where(inside, own, 0.0), (0, size - u.shape[1]))
-        first += u.shape[0]
-    return picked
+    return jnp.where(complete, 0.0, jnp.maximum(square - explained, 0.0))
 
 
 def moves_off_grid(inputs: int) -> bool:
@@ -337,15 +372,16 @@ def _vertex(left: Array, middle: Array, right: Array) -> Array:
 
 
 def _parabola_over_kappa(scores: Array) -> tuple[Array, Array]:
-    """For every psi, the position (in cells) and the log of the smallest score over kappa."""
-    last, position = scores.shape[1] - 1, jnp.arange(scores.shape[1])
-    index = jnp.argmin(scores, axis=1)
+    """The position (in cells) and the log of the smallest score over kappa, the first axis."""
+    last, position = scores.shape[0] - 1, jnp.arange(float(scores.shape[0]))[:, None]
+    # Sums and minima under masks: in a batch they are quicker than argmin and than looking entries up.
+    lowest = jnp.min(scores, axis=0)
+    index = jnp.min(jnp.where(scores == lowest, position, jnp.inf), axis=0)
 
-    def pick(column: Array) -> Array:
-        # A masked sum: in a batch it is quicker than looking three entries up.
-        return jnp.log(jnp.sum(jnp.where(position == column[:, None], scores, 0.0), axis=1))
+    def pick(row: Array) -> Array:
+        return jnp.log(jnp.sum(jnp.where(position == row, scores, 0.0), axis=0))
 
-    left, middle, right = pick(jnp.maximum(index - 1, 0)), pick(index), pick(jnp.minimum(index + 1, last))
+    left, middle, right = pick(jnp.maximum(index - 1, 0)), jnp.log(lowest), pick(jnp.minimum(index + 1, last))
     vertex = jnp.where((index > 0) & (index < last), _vertex(left, middle, right), 0.0)
     value = middle + vertex * (right - left) / 2 + vertex**2 * (left - 2 * middle + right) / 2
     return index + vertex, jnp.where(vertex == 0.0, middle, value)

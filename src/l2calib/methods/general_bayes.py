@@ -59,9 +59,11 @@ class GeneralBayes:
             detail=values,
         )
 
-    def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        looking = 4 * evaluations * self.loss.span(experiment).dimension
-        return looking + self.scaling.working_set(experiment) + self.smoother.working_set(experiment)
+    def fitting_set(self, experiment: Experiment) -> int:
+        return self.smoother.working_set(experiment)
+
+    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
+        return 16 * evaluations * self.loss.span(experiment).dimension
 
     def first_level(self, parameters: int) -> int:
         """One mode is the rule; a posterior with more moves up by itself."""

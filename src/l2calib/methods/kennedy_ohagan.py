@@ -7,6 +7,7 @@ carries the mass is then used at every theta, each term at the cost of a low-ran
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
+from l2calib.batching import computed_together
 from l2calib.correlation import Downdate, Spectrum, downdate, node_correlations
 from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError
@@ -80,19 +82,25 @@ def _packed_squares(vectors: Array) -> Array:
     return vectors[..., rows] * vectors[..., columns] * np.where(rows == columns, 1.0, 2.0)
 
 
+class _Parts(NamedTuple):
+    """What kappa I + C_P is made of, and what it is applied to, for w values of psi."""
+
+    eigenvalues: Array  # (w, s)
+    cross: Array  # (w, s, l)
+    big_h: Array  # (w, l, l)
+    rotated_y: Array  # U' y, (w, s)
+    rotated_basis: Array  # (w, s, m)
+
+
 class _Window(NamedTuple):
     """The part of the (psi, kappa) lattice that carries the mass: w values of psi, v of kappa for each."""
 
-    eigenvalues: Array  # (w, s)
     log_psi: Array  # (w, k)
-    cross: Array  # (w, s, l)
-    big_h: Array  # (w, l, l)
     kappa: Array  # (w, v)
     log_weight: Array  # log prior and cell, (w, v)
-    frozen: Downdate | _Gram | None  # at theta-hat
-    rotated_y: Array  # U' y, (w, s)
     rest: Array  # the sum of squares of y along the eigenvectors that are left out, (w,)
-    rotated_basis: Array  # (w, s, m)
+    frozen: Downdate | _Gram | None  # at theta-hat
+    parts: _Parts | None  # a Gram matrix does without
 
 
 @dataclass(frozen=True)
@@ -160,9 +168,20 @@ class KennedyOHagan:
             detail=window,
         )
 
-    def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        n = experiment.observations
-        return 30 * n * (n + evaluations)
+    def fitting_set(self, experiment: Experiment) -> int:
+        n, inputs = experiment.observations, experiment.x.shape[1]
+        lattice = len(self.smoother.searched(inputs)) * (n + _KAPPA_POINTS)
+        return lattice + 4 * math.prod(self._kept(inputs)) * n
+
+    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
+        if self.orthogonal != "parameter" and _is_small(experiment):
+            return 5 * math.prod(self._kept(experiment.x.shape[1])) * evaluations
+        return 30 * experiment.observations * evaluations
+
+    def _kept(self, inputs: int) -> tuple[int, int]:
+        """How many values of psi, and of kappa for each, a window holds at most."""
+        kept = _KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND)
+        return (max(kept, _KEPT_OF_PLAIN), _KEPT_OF_PLAIN) if self.orthogonal == "none" else (kept, _KEPT_KAPPA)
 
     def first_level(self, parameters: int) -> int:
         """With one parameter there are regularly several modes, so the engine starts where it fits several."""
@@ -183,88 +202,124 @@ class KennedyOHagan:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
         modelled = experiment.design_span.coordinates(theta)
         matrices = window.frozen
-        if matrices is None:
-            slopes = _slopes(experiment, theta)
-            matrices = _downdates(window.eigenvalues, window.cross, window.big_h, window.kappa, slopes)
         if isinstance(matrices, _Gram):
             quadratic = matrices.quadratic(modelled)
         else:
-            rotated = window.rotated_y - window.rotated_basis @ modelled
+            parts = window.parts
+            assert parts is not None
+            matrices = matrices or _downdates(parts, window.kappa, _slopes(experiment, theta))
+            rotated = parts.rotated_y - parts.rotated_basis @ modelled
             quadratic = jax.vmap(jax.vmap(Downdate.quadratic, (0, None)))(matrices, rotated)
         quadratic += window.rest[:, None] / window.kappa
         n = experiment.observations
         return window.log_weight - matrices.log_determinant / 2 - n / 2 * jnp.log(quadratic), quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
-        slopes = _slopes(experiment, theta)
-        rotated_y = jnp.einsum("pij,i->pj", shared.spectrum.vectors, y)
-        left_out = shared.spectrum.left_out
-        rest = left_out_square(shared.complete, jnp.sum(rotated_y**2, axis=1), y)
-        table = self._table(experiment, shared, rotated_y, rest, theta, slopes)
+        slopes, modelled = _slopes(experiment, theta), experiment.design_span.coordinates(theta)
+        seen = (_plain_lattice if self.orthogonal == "none" else _lattice)(shared, y, modelled, slopes)
+        n, left_out = experiment.observations, shared.spectrum.left_out
+        table = shared.log_prior - seen.log_determinant / 2 - n / 2 * jnp.log(seen.quadratic)
         inputs = shared.tables.among.shape[-1]
-        kept, kept_kappa = min(_KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND), table.shape[0]), _KEPT_KAPPA
-        if self.orthogonal == "none":
-            kept, kept_kappa = max(kept, _KEPT_OF_PLAIN), _KEPT_OF_PLAIN
+        kept, kept_kappa = self._kept(inputs)
+        kept = min(kept, table.shape[0])
         over_psi = jax.scipy.special.logsumexp(table, axis=1)
         chosen, cells = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
         columns, kappa_cells = jax.vmap(lambda row: _carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
-        eigenvalues, cross, big_h = (
+        parts = _Parts(
             shared.spectrum.eigenvalues[chosen],
             shared.spectrum.cross[chosen],
             shared.big_h[chosen],
+            seen.rotated_y[chosen],
+            shared.rotated_basis[chosen],
         )
         window = _Window(
-            eigenvalues=eigenvalues,
             log_psi=shared.spectrum.log_psi[chosen],
-            cross=cross,
-            big_h=big_h,
             kappa=jnp.exp(shared.log_kappa[columns]),
             log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1)
             + jnp.log(cells[:, None] * kappa_cells)
             - left_out / 2 * shared.log_kappa[columns],
+            rest=seen.rest[chosen],
             frozen=None,
-            rotated_y=rotated_y[chosen],
-            rest=rest[chosen],
-            rotated_basis=shared.rotated_basis[chosen],
+            parts=parts,
         )
         if self.orthogonal == "parameter":
             return window
-        if self.orthogonal == "none":
-            frozen = _plain(eigenvalues, window.kappa)
-        else:
-            frozen = _downdates(eigenvalues, cross, big_h, window.kappa, slopes)
-        window = window._replace(frozen=frozen)
-        if (experiment.design_span.dimension + 1) ** 2 > _LARGEST_GRAM * experiment.observations:
-            return window
-        centre = experiment.design_span.coordinates(theta)
-        residual = window.rotated_y - window.rotated_basis @ centre
-        return window._replace(frozen=_Gram.of(frozen, residual, window.rotated_basis, centre))
+        plain = self.orthogonal == "none"
+        frozen = _plain(parts, window.kappa) if plain else _downdates(parts, window.kappa, slopes)
+        if not _is_small(experiment):
+            return window._replace(frozen=frozen)
+        residual = parts.rotated_y - parts.rotated_basis @ modelled
+        return window._replace(frozen=_Gram.of(frozen, residual, parts.rotated_basis, modelled), parts=None)
 
-    def _table(
-        self, experiment: Experiment, shared: _Shared, rotated_y: Array, rest: Array, theta: Array, slopes: Array
-    ) -> Array:
-        """Approximate log posterior of the whole (psi, kappa) lattice at theta, only used to choose the window.
 
-        The slopes are projected out one by one, as if they were orthogonal.
-        """
-        n = experiment.observations
-        rotated = rotated_y - shared.rotated_basis @ experiment.design_span.coordinates(theta)
-        b = shared.spectrum.cross @ slopes
-        log_determinant = shared.log_determinant
-        if self.orthogonal == "none":
-            quadratic = jnp.einsum("pn,pnk->pk", rotated**2, shared.inverse)
+class _Seen(NamedTuple):
+    """The whole lattice at one theta, for one y: only used to choose the window."""
+
+    rotated_y: Array  # U' y, (P, s)
+    rest: Array  # (P,)
+    quadratic: Array  # r' (kappa I + C_P)^-1 r, about, (P, K)
+    log_determinant: Array  # of kappa I + C_P, about, (P, K)
+
+
+def _look_at_lattice(plain: bool, shared: _Shared, y: Array, modelled: Array, slopes: Array) -> _Seen:
+    """See `_Seen`, for datasets (N, n), models at the design (N, m) and slopes (N, l, p).
+
+    The slopes are projected out one by one, as if they were orthogonal. One psi after the other for all datasets, as
+    the smoother does it.
+    """
+    square, p = jnp.sum(y**2, axis=1), slopes.shape[2]
+
+    def look(psi: _AtPsi) -> _Seen:
+        rotated_y = y @ psi.vectors
+        rest = left_out_square(psi.complete, jnp.sum(rotated_y**2, axis=1), square)
+        rotated = rotated_y - modelled @ psi.rotated_basis.T
+        if plain:
+            quadratic, log_determinant = rotated**2 @ psi.inverse, jnp.zeros(1)
         else:
-            h = jnp.einsum("lj,plm,mj->pj", slopes, shared.big_h, slopes)
-            rows = jnp.concatenate(
-                [rotated[:, None] ** 2, jnp.swapaxes(b**2, 1, 2), jnp.swapaxes(b, 1, 2) * rotated[:, None]], 1
-            )
-            sums = jnp.einsum("prn,pnk->prk", rows, shared.inverse)
-            p = slopes.shape[1]
-            schur = jnp.maximum(h[:, :, None] - sums[:, 1 : p + 1], 1e-12 * h[:, :, None])
+            b = jnp.einsum("nlj,sl->njs", slopes, psi.cross)
+            h = jnp.einsum("nlj,lm,nmj->nj", slopes, psi.big_h, slopes)[:, :, None]
+            rows = jnp.concatenate([rotated[:, None] ** 2, b**2, b * rotated[:, None]], axis=1)
+            sums = (rows.reshape(-1, rows.shape[2]) @ psi.inverse).reshape(*rows.shape[:2], -1)
+            schur = jnp.maximum(h - sums[:, 1 : p + 1], 1e-12 * h)
             quadratic = sums[:, 0] + jnp.sum(sums[:, p + 1 :] ** 2 / schur, axis=1)
-            log_determinant += jnp.sum(jnp.log(schur / h[:, :, None]), axis=1)
+            log_determinant = jnp.sum(jnp.log(schur / h), axis=1)
         quadratic += rest[:, None] * jnp.exp(-shared.log_kappa)
-        return shared.log_prior - log_determinant / 2 - n / 2 * jnp.log(quadratic)
+        return _Seen(
+            rotated_y, rest, quadratic, jnp.broadcast_to(log_determinant + psi.log_determinant, quadratic.shape)
+        )
+
+    spectrum = shared.spectrum
+    over = _AtPsi(
+        spectrum.vectors,
+        spectrum.cross,
+        shared.complete,
+        shared.big_h,
+        shared.inverse,
+        shared.log_determinant,
+        shared.rotated_basis,
+    )
+    return _Seen(*(jnp.moveaxis(field, 1, 0) for field in jax.lax.map(look, over)))
+
+
+class _AtPsi(NamedTuple):
+    """What is shared among all datasets, at one psi; see `_Shared`."""
+
+    vectors: Array
+    cross: Array
+    complete: Array
+    big_h: Array
+    inverse: Array
+    log_determinant: Array
+    rotated_basis: Array
+
+
+_lattice = computed_together(functools.partial(_look_at_lattice, False))
+_plain_lattice = computed_together(functools.partial(_look_at_lattice, True))
+
+
+def _is_small(experiment: Experiment) -> bool:
+    """Whether the model needs few functions at the design."""
+    return (experiment.design_span.dimension + 1) ** 2 <= _LARGEST_GRAM * experiment.observations
 
 
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
@@ -275,19 +330,19 @@ def _slopes(experiment: Experiment, theta: Array) -> Array:
     return jnp.asarray(jax.jacfwd(experiment.node_span.coordinates)(theta))
 
 
-def _downdates(eigenvalues: Array, cross: Array, big_h: Array, kappa: Array, slopes: Array) -> Downdate:
+def _downdates(parts: _Parts, kappa: Array, slopes: Array) -> Downdate:
     """(kappa I + C_P) for every psi (w) and kappa (w, v)."""
 
     def for_psi(lambdas: Array, to_slopes: Array, c_dd: Array, kappas: Array) -> Downdate:
         b, h = to_slopes @ slopes, slopes.T @ c_dd @ slopes
         return jax.vmap(lambda one: downdate(lambdas, one, b, h))(kappas)
 
-    return jax.vmap(for_psi)(eigenvalues, cross, big_h, kappa)
+    return jax.vmap(for_psi)(parts.eigenvalues, parts.cross, parts.big_h, kappa)
 
 
-def _plain(eigenvalues: Array, kappa: Array) -> Downdate:
+def _plain(parts: _Parts, kappa: Array) -> Downdate:
     """kappa I + C itself: nothing is projected out."""
-    diagonal = kappa[:, :, None] + eigenvalues[:, None, :]
+    diagonal = kappa[:, :, None] + parts.eigenvalues[:, None, :]
     nothing = jnp.zeros((*kappa.shape, 1, diagonal.shape[2]))
     return Downdate(1 / diagonal, nothing, jnp.sum(jnp.log(diagonal), axis=2))
 

@@ -33,8 +33,12 @@ class Method(Protocol):
 
     def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array) -> Fit: ...
 
-    def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        """About how many numbers one dataset needs at once, with so many evaluations of the density."""
+    def fitting_set(self, experiment: Experiment) -> int:
+        """About how many numbers the fit of one dataset needs at once."""
+        ...
+
+    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
+        """The same for its posterior, with so many evaluations of the density."""
         ...
 
 

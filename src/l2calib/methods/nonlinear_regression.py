@@ -46,8 +46,11 @@ class NonlinearRegression:
             detail=responses,
         )
 
-    def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        return 4 * evaluations * experiment.design_span.dimension + len(experiment.x)
+    def fitting_set(self, experiment: Experiment) -> int:
+        return experiment.observations
+
+    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
+        return 16 * evaluations * experiment.design_span.dimension
 
     def first_level(self, parameters: int) -> int:
         """One mode is the rule; a posterior with more moves up by itself."""

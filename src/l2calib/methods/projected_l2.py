@@ -83,10 +83,11 @@ class ProjectedL2:
             detail=_Process(smooth.in_span(), jnp.sqrt(variance) * root, minima),
         )
 
-    def working_set(self, experiment: Experiment, evaluations: int) -> int:
-        nodes = len(experiment.nodes)
-        drawing = self.draws * (4 * experiment.node_span.dimension + 512)
-        return drawing + nodes**2 + self.smoother.working_set(experiment)
+    def fitting_set(self, experiment: Experiment) -> int:
+        return self.smoother.working_set(experiment)
+
+    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
+        return self.draws * (4 * experiment.node_span.dimension + 512) + len(experiment.nodes) ** 2
 
     def draw(self, experiment: Experiment, shared: _Shared, fit: Fit, key: Array, number: int) -> Array:
         """`number` draws of theta (number, p)."""
