@@ -14,8 +14,7 @@ version = release = l2calib.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "reference"]
 exclude_patterns = ["_build"]
-nitpicky = False
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["amsmath", "dollarmath", "colon_fence"]
 myst_heading_anchors = 3

@@ -5,20 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from l2calib.spec import examples, load_problem
+from l2calib.spec import load_problem
+from tests import guide
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+PAGE = ROOT / "README.md"
+README = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def ball(tmp_path, monkeypatch):
     """A folder with the data file that the README speaks of."""
-    (tmp_path / "ball.csv").write_bytes((examples()["wiffle"].parent / "wiffle.csv").read_bytes())
+    guide.lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

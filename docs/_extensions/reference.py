@@ -80,7 +80,7 @@ def _documented(name: str) -> Iterator[str]:
     elif inspect.isroutine(value):
         yield from (f".. autofunction:: l2calib.{name}", "")
     else:
-        yield from (f".. autodata:: l2calib.{name}", "   :no-value:", "")
+        yield from (f".. py:data:: l2calib.{name}", "", f"   A {type(value).__name__} of {', '.join(map(str, value))}.", "")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
