@@ -14,7 +14,6 @@ version = release = l2calib.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "reference"]
 exclude_patterns = ["_build"]
-suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["amsmath", "dollarmath", "colon_fence"]
 myst_heading_anchors = 3
