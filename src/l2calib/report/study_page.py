@@ -9,7 +9,7 @@ import numpy as np
 
 from l2calib.report.charts import Axis, Chart, Mark, Table, points, rule, span
 from l2calib.report.methods import labels
-from l2calib.report.words import counted, listed, rounded, short
+from l2calib.report.words import NOTHING, counted, listed, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
 from l2calib.study.claims.cells import NOMINAL, paper_rows
 from l2calib.study.scales import COVERAGES, stretch
@@ -58,8 +58,8 @@ def _sentence(frame: pd.DataFrame) -> str:
     between = f"n = {sizes[0]}" if len(sizes) == 1 else f"n between {sizes[0]} and {sizes[-1]}"
     return (
         f"{counted(methods, 'method')} on {counted(configurations, 'configuration')}, {between}, "
-        f"{_replications(frame)} simulated datasets of each kind: where the posterior means lie, how wide the posteriors "
-        "are, and how often their 95% intervals hold the target."
+        f"{_replications(frame)} simulated datasets of each kind: where the posterior means lie, how wide the "
+        "posteriors are, and how often their 95% intervals hold the target."
     )
 
 
@@ -160,7 +160,7 @@ def _table(rows: pd.DataFrame, column: str, error: str | None) -> Table:
         for row in rows.to_dict("records")
     }
     sizes = sorted(set(rows["n"]))
-    body = [[str(n), *(cells.get((n, method), "–") for method in names)] for n in sizes]
+    body = [[str(n), *(cells.get((n, method), NOTHING) for method in names)] for n in sizes]
     return Table(["n", *names.values()], body)
 
 

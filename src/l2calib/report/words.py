@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+NOTHING = "\N{EN DASH}"
+_MINUS = "\N{MINUS SIGN}"  # as wide as a plus
 _HUGE, _TINY = 1e6, 1e-4
 
 
@@ -30,7 +32,7 @@ def places(sd: float) -> int:
 def short(value: float | None, digits: int = 4) -> str:
     """A number of which only so many digits matter, a dash if there is none."""
     if value is None or not math.isfinite(value):
-        return "–"
+        return NOTHING
     if value == 0:
         return "0"
     return _fixed(value, digits - 1 - math.floor(math.log10(abs(value))), abs(value), trim=True)
@@ -52,7 +54,7 @@ def _trimmed(text: str) -> str:
 def _minus(text: str) -> str:
     if text.startswith("-") and not text.strip("-0."):
         return text[1:]  # no minus before nothing
-    return text.replace("-", "−")  # noqa: RUF001  the minus sign, as wide as a plus
+    return text.replace("-", _MINUS)
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:
@@ -66,6 +68,6 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def title_case(sentence: str) -> str:
+def capitalised(sentence: str) -> str:
     """The sentence with a capital first letter, all else as it is."""
     return sentence[:1].upper() + sentence[1:]
