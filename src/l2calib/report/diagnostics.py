@@ -12,13 +12,14 @@ from l2calib.report.densities import mass
 from l2calib.report.words import listed, short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from l2calib.report.run_files import Marginal
 
 _TAIL = 0.005
 _CUT = 0.2  # of the peak: a normal density has fallen to 0.04 at that quantile
 _PROMINENT = 0.15
+_DRAWING = ("draws", "nuts")
 _NEGLIGIBLE, _SMALL = 0.01, 0.05
 _UNEVEN = 0.1
 
@@ -64,17 +65,24 @@ def modes_note(parameter: str, marginal: Marginal) -> Note | None:
     )
 
 
-def error_note(error: float | None, engine: str) -> Note:
-    """How much the numbers owe to the computation."""
-    if error is None or not math.isfinite(error):
-        return Note("The numerical error is not known.", care=True)
-    what = "Monte Carlo error of the posterior mean" if engine in ("draws", "nuts") else "numerical error"
-    size = f"The {what} is {short(error, 2)} posterior standard deviations"
-    if error < _NEGLIGIBLE:
+def error_notes(found: Sequence[tuple[float | None, str]]) -> list[Note]:
+    """How much the numbers owe to the computation: of (error, engine) the largest error, drawn and integrated apart."""
+    drawn = [error for error, engine in found if engine in _DRAWING]
+    integrated = [error for error, engine in found if engine not in _DRAWING]
+    kinds = (("numerical error", integrated), ("Monte Carlo error of the posterior mean", drawn))
+    return [_error_note(what, errors) for what, errors in kinds if errors]
+
+
+def _error_note(what: str, errors: Sequence[float | None]) -> Note:
+    known = [error for error in errors if error is not None and math.isfinite(error)]
+    if len(known) < len(errors):
+        return Note(f"The {what} is not known.", care=True)
+    size = f"The {what} is {'at most ' if len(known) > 1 else ''}{short(max(known), 2)} posterior standard deviations"
+    if max(known) < _NEGLIGIBLE:
         return Note(f"{size}, which is negligible.", care=False)
-    if error < _SMALL:
+    if max(known) < _SMALL:
         return Note(f"{size}, which is small.", care=False)
-    return Note(f"{size}, which can be seen in the last digits shown.", care=True)
+    return Note(f"{size}, which can be seen in the digits shown.", care=True)
 
 
 def design_note(inputs: Mapping[str, tuple[float, float]], columns: Mapping[str, np.ndarray]) -> Note:
@@ -120,6 +128,4 @@ def merged(notes: Mapping[str, list[Note]]) -> list[tuple[str, Note]]:
     for method, found in notes.items():
         for note in found:
             holders.setdefault(note, []).append(method)
-    everyone = len(notes)
-    named = [("" if len(held) == everyone else listed(held), note) for note, held in holders.items()]
-    return sorted(named, key=lambda pair: not pair[1].care)
+    return [("" if len(held) == len(notes) else listed(held), note) for note, held in holders.items()]

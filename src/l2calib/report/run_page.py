@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from l2calib.report.charts import Table
-from l2calib.report.diagnostics import Note, boundary_note, design_note, error_note, merged, modes_note
+from l2calib.report.diagnostics import Note, boundary_note, design_note, error_notes, merged, modes_note
 from l2calib.report.methods import labels
 from l2calib.report.run_charts import (
     bias_chart,
@@ -21,6 +21,8 @@ from l2calib.report.words import NOTHING, capitalised, counted, listed, rounded,
 from l2calib.spec.priors import parse_prior
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from l2calib.report.run_files import Found, Profile, Run
 
 _NAMED = 3  # methods whose answers are told one by one
@@ -93,27 +95,31 @@ def _interval(row: dict[str, float]) -> str:
 
 
 def _along(run: Run, name: str, when: dict[str, int]) -> dict[str, Any]:
-    one = len(run.found) == 1
-    sentences = [
-        bias_sentence(each.profiles[name], name, "" if one else f"by {prose(each.method)}") for each in run.found
-    ]
     return {
         "name": name,
         "when": when,
         "curve": curve_chart(run, name, {}),
         "bias": bias_chart(run, name, {}),
-        "sentences": sentences,
+        "sentences": bias_sentences({prose(each.method): each.profiles[name] for each in run.found}, name),
     }
 
 
-def bias_sentence(profile: Profile, name: str, by: str = "") -> str:
-    """Where along an input the model is shown to be wrong."""
+def bias_sentences(profiles: Mapping[str, Profile], name: str) -> list[str]:
+    """Where along an input the model is shown to be wrong; methods that say the same say it together."""
+    holders: dict[str, list[str]] = {}
+    for method, profile in profiles.items():
+        holders.setdefault(_where_wrong(profile, name), []).append(method)
+    if len(holders) == 1:
+        return [f"The {sentence}" for sentence in holders]
+    return [f"By {listed(methods)}, the {sentence}" for sentence, methods in holders.items()]
+
+
+def _where_wrong(profile: Profile, name: str) -> str:
     parts = excluded(profile)
-    opening = capitalised(f"{by}, the" if by else "the")
     if not parts:
-        return f"{opening} band holds zero all along {name}: these data do not show the model to be wrong there."
+        return f"band holds zero all along {name}: these data do not show the model to be wrong there."
     where = [_part(profile, *each, name) for each in parts]
-    return f"{opening} band excludes zero {listed(where)}: there the model is shown to be wrong."
+    return f"band excludes zero {listed(where)}: there the model is shown to be wrong."
 
 
 def _part(profile: Profile, low: float, high: float, side: str, name: str) -> str:
@@ -149,7 +155,10 @@ def _besides(run: Run) -> Table:
 def _notes(run: Run) -> list[tuple[str, Note]]:
     supports = {name: parse_prior(name, text).support for name, text in run.origin["prior"].items()}
     by_method = {prose(each.method): _notes_on(each, supports) for each in run.found}
-    return [*merged(by_method), ("", design_note(run.inputs, run.columns))]
+    errors = error_notes([(each.numerical_error, each.answer["engine"]) for each in run.found])
+    together = [*errors, design_note(run.inputs, run.columns)]
+    notes = [*((capitalised(methods), note) for methods, note in merged(by_method)), *(("", note) for note in together)]
+    return sorted(notes, key=lambda pair: not pair[1].care)
 
 
 def _notes_on(found: Found, supports: dict[str, tuple[float, float]]) -> list[Note]:
@@ -159,5 +168,4 @@ def _notes_on(found: Found, supports: dict[str, tuple[float, float]]) -> list[No
         for note in (boundary_note(name, marginal, supports[name]), modes_note(name, marginal))
         if note is not None
     ]
-    messages = [Note(message, care=True) for message in found.messages]
-    return [*messages, *shapes, error_note(found.numerical_error, found.answer["engine"])]
+    return [*(Note(message, care=True) for message in found.messages), *shapes]

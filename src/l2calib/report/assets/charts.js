@@ -183,7 +183,7 @@ class Chart {
     this.tips = [];
     this.svg?.remove();
     const rows = this.shown.filter(mark => mark.kind === "interval");
-    this.height = this.spec.y.scale === "rows" ? 44 + 42 * Math.max(rows.length, 1)
+    this.height = this.spec.y.scale === "rows" ? 52 + 42 * Math.max(rows.length, 1)
       : this.spec.shape === "square" ? Math.min(width, 420) : Math.max(220, Math.min(width * (this.spec.shape === "wide" ? 0.46 : 0.72), 380));
     this.svg = make("svg", { viewBox: `0 0 ${width} ${this.height}`, "aria-hidden": "true" });
     this.plot.prepend(this.svg);
