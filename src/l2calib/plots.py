@@ -5,7 +5,7 @@ No global state: without `ax` every function draws on a figure of its own, which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from l2calib.arrays import jnp
 from l2calib.result import Calibration
+from l2calib.styles import Style, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,23 +28,6 @@ _INK = "#333333"
 _PALE = "#999999"
 _SHOWN_MASS = 0.99
 _PER_ROW = 3
-
-
-class _Style(NamedTuple):
-    label: str
-    colour: str  # the Okabe-Ito palette: told apart by colour-blind readers too
-    dashes: tuple[float, ...]
-
-
-_STYLES = {
-    "gb-l2": _Style("general Bayes, $L^2$", "#0072B2", ()),
-    "koh": _Style("modified Kennedy-O'Hagan", "#D55E00", (5, 2)),
-    "nlm": _Style("non-linear regression", "#000000", (1, 1.2)),
-    "projected": _Style("projected $L^2$", "#009E73", (6, 1.5, 1, 1.5)),
-    "gb-ols": _Style("general Bayes, OLS", "#E69F00", (8, 2)),
-    "gb-l2-boot": _Style("general Bayes, $L^2$, bootstrap", "#56B4E9", (3, 1.5)),
-    "gb-ols-boot": _Style("general Bayes, OLS, bootstrap", "#CC79A7", (4, 1, 1, 1, 1, 1)),
-}
 
 
 def plot_fit(results: Results, ax: Axes | None = None) -> Axes:
@@ -147,12 +131,12 @@ def _several(results: Results) -> list[Calibration]:
     return [results] if isinstance(results, Calibration) else list(results)
 
 
-def _styles(shown: Sequence[Calibration]) -> list[_Style]:
-    spare = iter([style for method, style in _STYLES.items() if method not in {each.method for each in shown}] * 9)
-    return [_STYLES.get(each.method) or next(spare)._replace(label=each.method) for each in shown]
+def _styles(shown: Sequence[Calibration]) -> list[Style]:
+    styles = styles_of(each.method for each in shown)
+    return [styles[each.method] for each in shown]
 
 
-def _line(style: _Style) -> dict[str, Any]:
+def _line(style: Style) -> dict[str, Any]:
     return {"color": style.colour, "lw": 1.8, "dashes": style.dashes or (None, None)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from l2calib.errors import DataError, MethodError, Status, suggest, whole_number
 from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
 from l2calib.posterior import PROBABILITIES
+from l2calib.predicted import Prediction, along, checked_level, points_of
+from l2calib.prediction import DRAWS, Predictor, predictor
 from l2calib.solve import Solution, independent_draws, marginal_curve, solve_one, stage_keys
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
 _CHAINS = 4
+_PROFILE_POINTS = 121
+_PREDICTION = 2  # of the streams of randomness that a seed stands for
 _MAXIMUM_SEED = 2**63 - 1
 
 
@@ -159,6 +164,22 @@ class Calibration:
         theta, density = curve(self.solution.points, j)
         return np.asarray(theta), np.asarray(density)
 
+    def predict(self, x: Any, level: float = 0.95) -> Prediction:
+        """The model, the system and the bias at inputs `x`, a frame or mapping of columns in physical units.
+
+        The first call draws what the system depends on besides theta; later ones are quicker.
+        """
+        probability, box = checked_level(level), self.problem.experiment.box
+        points = points_of(x, box)
+        bands = self._predictor.bands(points, probability)
+        return Prediction(dict(zip(box.names, points.T, strict=True)), *bands, probability)
+
+    @functools.cached_property
+    def _predictor(self) -> Predictor:
+        theta = np.column_stack(list(self.draws(DRAWS).values()))
+        rng = np.random.default_rng((int(self.seed), _PREDICTION))
+        return predictor(self.problem.experiment, self.problem.y, theta, rng)
+
     def as_json(self) -> dict[str, Any]:
         """The entry of this result in the command line's JSON."""
         rho = self.rho
@@ -177,7 +198,11 @@ class Calibration:
         }
 
     def to_datatree(self, draws: int = 4000) -> xr.DataTree:
-        """An ArviZ DataTree: posterior draws, the data, and what was learnt on the way as attributes."""
+        """An ArviZ DataTree: posterior draws, the data, and what was learnt on the way as attributes.
+
+        Beside ArviZ's groups it holds `summary`, the densities in `marginals`, and predictions: `fitted` at the
+        observations, and `profiles/NAME` along every input with the others at the middle of their ranges.
+        """
         import xarray as xr
         from arviz_base import from_dict
 
@@ -191,10 +216,26 @@ class Calibration:
                 "constant_data": {name: problem.x[:, j] for j, name in enumerate(problem.input_names)},
             }
         )
-        summary = self.summary().to_xarray()
-        tree["summary"] = xr.DataTree(summary)
+        tree["summary"] = xr.DataTree(self.summary().to_xarray())
+        tree["marginals"] = xr.DataTree(self._marginals())
+        for name in problem.input_names:
+            profile = self.predict(along(problem.experiment.box, name, _PROFILE_POINTS))
+            tree[f"profiles/{name}"] = xr.DataTree(profile.to_dataset("point"))
+        observed = dict(zip(problem.input_names, problem.x.T, strict=True))
+        tree["fitted"] = xr.DataTree(self.predict(observed).to_dataset("observation"))
         tree.attrs = {**self._attributes()}
         return tree
+
+    def _marginals(self) -> xr.Dataset:
+        """The marginal posterior densities on grids of values, and the priors there."""
+        import xarray as xr
+
+        values, densities = (np.array(part) for part in zip(*map(self.marginal, self.parameter_names), strict=True))
+        distributions = self.problem.experiment.prior.distributions.values()
+        log_priors = [each.log_density(jnp.asarray(row)) for each, row in zip(distributions, values, strict=True)]
+        by_grid = {"value": values, "density": densities, "prior": np.exp(np.array(log_priors))}
+        variables = {name: (("parameter", "grid"), array) for name, array in by_grid.items()}
+        return xr.Dataset(variables, coords={"parameter": list(self.parameter_names)})
 
     def _attributes(self) -> dict[str, Any]:
         from l2calib import __version__
