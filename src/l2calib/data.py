@@ -83,7 +83,8 @@ def column(data: Any, name: str) -> np.ndarray:
     known = _column_names(data)
     if name not in known:
         raise DataError(
-            f"the data have no column '{name}'{suggest(name, known)}: the columns are {', '.join(known) or 'none'}."
+            f"the data have no column '{name}'{suggest(name, known)}: the columns are {', '.join(known) or 'none'}; "
+            "name one of them."
         )
     cells = _cells(data[name], name)
     values = np.array([_as_float(cell) for cell in cells], dtype=float)
