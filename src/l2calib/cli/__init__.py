@@ -15,6 +15,7 @@ import typer
 
 from l2calib.cli import study
 from l2calib.cli.check import check
+from l2calib.cli.init import init
 from l2calib.cli.terminal import (
     BAD_INPUT,
     FAILED,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(study.app, name="study")
+app.command()(init)
 app.command()(check)
 
 _Spec = Annotated[str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")]

@@ -125,6 +125,7 @@ def _replicates_in_words(told: dict[str, int], observations: int) -> str:
 
 
 def _target(problem: Problem) -> str:
-    theta = " and ".join(problem.parameter_names)
+    *others, last = problem.parameter_names
+    theta = f"{', '.join(others)} and {last}" if others else last
     where = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in problem.inputs.items())
     return f"theta_L2: the {theta} for which the model is closest to the system, in mean square over {where}"
