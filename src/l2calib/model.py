@@ -73,15 +73,18 @@ class Model:
 
     def _slope_faults(self, x: np.ndarray, thetas: np.ndarray) -> Iterator[ModelError]:
         slopes = np.asarray(quickly_compiled(jax.vmap(jax.jacfwd(self, 1), (None, 0)))(x, thetas))
+        undefined = np.isnan(slopes).all(axis=0)  # (points, p)
+        names = [repr(name) for j, name in enumerate(self.parameter_names) if undefined[:, j].any()]
+        if names:
+            # One infinite slope is enough to spoil the others, so they are one fault.
+            inputs = _named(self.input_names, x[int(np.argmax(undefined.any(axis=1)))])
+            yield ModelError(
+                f"the derivative of the model by its parameter{'s' if len(names) > 1 else ''} {', '.join(names)} is NaN "
+                f"where {inputs}; write the model so that it can be differentiated there, or leave that value out of "
+                "the range."
+            )
         for j, name in enumerate(self.parameter_names):
-            undefined = np.isnan(slopes[..., j]).all(axis=0)
-            if undefined.any():
-                inputs = _named(self.input_names, x[int(np.argmax(undefined))])
-                yield ModelError(
-                    f"the derivative of the model by its parameter '{name}' is NaN where {inputs}; "
-                    "write the model so that it can be differentiated there, or leave that value out of the range."
-                )
-            elif not np.any(slopes[..., j] != 0):
+            if not np.any(slopes[..., j] != 0):
                 yield unused_parameter(name)
 
     def _check_shape(self, x: np.ndarray, theta: np.ndarray) -> None:
