@@ -133,15 +133,19 @@ def test_a_sound_spec_is_described_in_words(run):
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         "response    time, 63 observations",
-        "input       height in [0.175, 4.275]: 21 values from 0.178 to 4.272, 100% of the range; "
-        "the widest gap is from 1.958 to 2.67",
+        (
+            "input       height in [0.175, 4.275]: 21 values from 0.178 to 4.272, 100% of the range; "
+            "the widest gap is from 1.958 to 2.67"
+        ),
         "replicates  21 different settings of the inputs, 3 observations at each",
         "model       the Python function fall_time(height, g, m) of model.py",
         "parameters  g: uniform between 0 and 20 (90% of it between 1 and 19)",
         "            m: uniform between 0 and 20 (90% of it between 1 and 19)",
         "method      gb-l2 (general Bayes with the L2 loss) unless --method names another",
-        "target      theta_L2: the g and m for which the model is closest to the system, "
-        "in mean square over height in [0.175, 4.275]",
+        (
+            "target      theta_L2: the g and m for which the model is closest to the system, "
+            "in mean square over height in [0.175, 4.275]"
+        ),
     ]
 
 

@@ -78,10 +78,10 @@ class Model:
         if names:
             # One infinite slope is enough to spoil the others, so they are one fault.
             inputs = _named(self.input_names, x[int(np.argmax(undefined.any(axis=1)))])
+            by = f"parameter{'s' if len(names) > 1 else ''} {', '.join(names)}"
             yield ModelError(
-                f"the derivative of the model by its parameter{'s' if len(names) > 1 else ''} {', '.join(names)} is NaN "
-                f"where {inputs}; write the model so that it can be differentiated there, or leave that value out of "
-                "the range."
+                f"the derivative of the model by its {by} is NaN where {inputs}; "
+                "write the model so that it can be differentiated there, or leave that value out of the range."
             )
         for j, name in enumerate(self.parameter_names):
             if not np.any(slopes[..., j] != 0):
