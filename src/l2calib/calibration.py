@@ -22,12 +22,12 @@ from l2calib.solve import Solution, solve_one
 if TYPE_CHECKING:
     import pandas as pd
 
-_DEFAULT_METHOD = "gb-l2"
+DEFAULT_METHOD = "gb-l2"
 
 
 def calibrate(
     problem: Problem,
-    method: str | DensityMethod | DrawingMethod = _DEFAULT_METHOD,
+    method: str | DensityMethod | DrawingMethod = DEFAULT_METHOD,
     seed: int = 0,
     engine: Engine | None = None,
 ) -> Calibration:
@@ -126,7 +126,7 @@ class Batch:
 def calibrate_batch(
     experiment: Experiment | Problem,
     responses: np.ndarray,
-    method: str | DensityMethod | DrawingMethod = _DEFAULT_METHOD,
+    method: str | DensityMethod | DrawingMethod = DEFAULT_METHOD,
     seed: int | Sequence[int] = 0,
     engine: Engine | None = None,
     progress: Callable[[int], None] | None = None,

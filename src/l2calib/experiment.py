@@ -54,18 +54,8 @@ class Experiment:
                 f"{len(self.box.names)}; give nodes of the same dimension."
             )
         self.nodes = self.box.from_unit(self.quadrature.nodes)
-        required = self.parameters + 2
-        if self.observations < required:
-            raise DataError(
-                f"{self.observations} observations cannot calibrate {self.parameters} parameters: "
-                f"give at least {required}, two more than there are parameters."
-            )
-        self.model.check(np.vstack([self.x, self.nodes]), self._central_thetas())
-
-    def _central_thetas(self) -> np.ndarray:
-        """Points spread over the middle of the prior, where a model has no excuse for not being finite."""
-        tail = (1 - _CHECKED_SHARE) / 2
-        return self.prior.quantile(tail + _CHECKED_SHARE * kronecker(_CHECKED_THETAS, self.parameters))
+        check_enough(self.observations, self.parameters)
+        self.model.check(np.vstack([self.x, self.nodes]), central_thetas(self.prior))
 
     @property
     def observations(self) -> int:
@@ -86,6 +76,22 @@ class Experiment:
     def node_span(self) -> Span:
         """The model at the quadrature nodes."""
         return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
+
+
+def check_enough(observations: int, parameters: int) -> None:
+    """Raise DataError when so few observations cannot calibrate so many parameters."""
+    required = parameters + 2
+    if observations < required:
+        raise DataError(
+            f"{observations} observations cannot calibrate {parameters} parameters: "
+            f"give at least {required}, two more than there are parameters."
+        )
+
+
+def central_thetas(prior: Prior) -> np.ndarray:
+    """Points spread over the middle of the prior, where a model has no excuse for not being finite."""
+    tail = (1 - _CHECKED_SHARE) / 2
+    return prior.quantile(tail + _CHECKED_SHARE * kronecker(_CHECKED_THETAS, prior.dimension))
 
 
 def _design(x: Any) -> np.ndarray:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from l2calib.cli import study
+from l2calib.cli.check import check
+from l2calib.cli.init import init
 from l2calib.cli.report import report
 from l2calib.cli.terminal import (
     BAD_INPUT,
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(study.app, name="study")
-app.command()(study.design)
+app.command()(init)
+app.command()(check)
 app.command()(report)
 
 _Spec = Annotated[str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")]
@@ -98,6 +101,9 @@ def calibrate(spec: _Spec, method: _Methods = None, seed: _Seed = 0, out: _Out =
 def compare(spec: _Spec, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
     """Calibrate it by every method of the paper, side by side."""
     _answer(spec, None, seed, out, json)
+
+
+app.command()(study.design)
 
 
 def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, json: bool) -> None:

@@ -9,7 +9,8 @@ import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from l2calib.spec.tables import locate, read_spec
+from l2calib.spec.mistakes import Findings
+from l2calib.spec.tables import locate, read_tables, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,14 +24,15 @@ _PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "xarray", "arviz-base")
 def origin(spec: str, problem: Problem) -> dict[str, Any]:
     """What a spec says, with its files as text: read before the work, since files may change while it goes on."""
     path = locate(spec)
-    tables = read_spec(path)
+    text = text_of(path)
+    tables = read_tables(text, Findings())
     columns = {problem.response: problem.y, **dict(zip(problem.input_names, problem.x.T, strict=True))}
     if tables.model.expression is None:
         model = {"kind": "python", "text": _source(problem)}
     else:
         model = {"kind": "expression", "text": tables.model.expression}
     return {
-        "spec": {"name": spec, "text": path.read_text(encoding="utf-8-sig")},
+        "spec": {"name": spec, "text": text},
         "model": model,
         "response": problem.response,
         "inputs": {name: list(ends) for name, ends in problem.inputs.items()},
