@@ -60,7 +60,8 @@ def run_page(page: Path, run: Callable[..., tuple[int, str, str]]) -> None:
 
 def commands(console: str) -> Iterator[tuple[list[str], list[str]]]:
     """The commands of a console block with the lines that are shown below each."""
-    for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
+    whole = console.replace("\\\n", "")
+    for part in re.split(r"^\$ ", whole, flags=re.MULTILINE)[1:]:
         command, *shown = part.splitlines()
         yield shlex.split(command), [line for line in shown if re.search(r"\w", line)]
 
