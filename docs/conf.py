@@ -17,6 +17,7 @@ exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["amsmath", "dollarmath", "colon_fence"]
 myst_heading_anchors = 3
+default_role = "code"  # as in the docstrings
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

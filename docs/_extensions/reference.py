@@ -1,7 +1,7 @@
 """The references, written by the code itself: `{command-line}` from the typer app, `{public-names}` by autodoc.
 
     {command-line} l2calib.cli:app
-    {public-names} calibration result
+    {public-names} calibration result     (with `:undocumented:`, members that need no docstring too)
     {public-names}                        (what no directive of the page has named)
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
+from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 import l2calib
@@ -64,19 +65,22 @@ class PublicNames(SphinxDirective):
 
     optional_arguments = 1
     final_argument_whitespace = True
+    option_spec: ClassVar = {"undocumented": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         shown: set[str] = self.env.temp_data.setdefault("public-names", set())
         homes = self.arguments[0].split() if self.arguments else [h for h in l2calib._HOMES if h not in shown]
         shown.update(homes)
-        text = "\n".join(line for home in homes for name in l2calib._HOMES[home] for line in _documented(name))
+        members = ["   :members:", *(["   :undoc-members:"] if "undocumented" in self.options else [])]
+        names = [name for home in homes for name in l2calib._HOMES[home]]
+        text = "\n".join(line for name in names for line in _documented(name, members))
         return self.parse_text_to_nodes(f"```{{eval-rst}}\n{text}\n```")
 
 
-def _documented(name: str) -> Iterator[str]:
+def _documented(name: str, members: list[str]) -> Iterator[str]:
     value = getattr(l2calib, name)
     if inspect.isclass(value):
-        yield from (f".. autoclass:: l2calib.{name}", "   :members:", "")
+        yield from (f".. autoclass:: l2calib.{name}", *members, "")
     elif inspect.isroutine(value):
         yield from (f".. autofunction:: l2calib.{name}", "")
     else:
