@@ -1,7 +1,7 @@
 """The pages of the guide and of the README, as code that can be run.
 
-Fenced blocks of `python` run in one namespace, and `$ l2calib ...` lines of `console` blocks through the command line; what a
-page shows below such a line must be in the output. A block whose first line is a comment with a file's name, like
+Fenced blocks of `python` run in one namespace, and `$ l2calib ...` lines of `console` blocks through the command line;
+what a page shows below such a line must be in the output. A block whose first line is a comment with a file name, like
 `# ball.toml`, is that file. A block that is marked, as in ```python no-run, is only shown.
 """
 
@@ -69,15 +69,14 @@ def commands(console: str) -> Iterator[tuple[list[str], list[str]]]:
 def is_shown_in(line: str, output: str) -> bool:
     """Whether a line of the output has the same words and numbers, but for those that the page leaves open."""
     words = line.split()
-    return any(
-        len(words) == len(actual)
-        and all(word in (ANYTHING, other) or same_number(word, other) for word, other in zip(words, actual, strict=True))
-        for actual in map(str.split, output.splitlines())
-    )
+    printed = [each for each in map(str.split, output.splitlines()) if len(each) == len(words)]
+    return any(all(map(_agree, words, each)) for each in printed)
 
 
-def same_number(shown: str, actual: str) -> bool:
-    """Equal but for one unit in the last digit, which another processor may round differently."""
+def _agree(shown: str, actual: str) -> bool:
+    """Equal but for one unit in the last digit of a number, which another processor may round differently."""
+    if shown in (ANYTHING, actual):
+        return True
     if not re.fullmatch(r"-?\d+\.?\d*", shown):
         return False
     try:

@@ -47,8 +47,9 @@ def test_what_a_page_shows_is_held_to_the_output(line, found):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", folder / "doctrees", DOCS]
-    done = subprocess.run([*command, folder / "html"], capture_output=True, text=True, check=False)
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-d", folder / "doctrees"]
+    command = [sys.executable, "-m", "sphinx", *options, DOCS, folder / "html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "html"
 

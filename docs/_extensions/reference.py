@@ -1,8 +1,8 @@
 """The references, written by the code itself: `{command-line}` from the typer app, `{public-names}` by autodoc.
 
-    {command-line} l2calib.cli:app
-    {public-names} calibration result     (with `:undocumented:`, members that need no docstring too)
-    {public-names}                        (what no directive of the page has named)
+{command-line} l2calib.cli:app
+{public-names} calibration result     (with `:undocumented:`, members that need no docstring too)
+{public-names}                        (what no directive of the page has named)
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def _documented(name: str, members: list[str]) -> Iterator[str]:
     elif inspect.isroutine(value):
         yield from (f".. autofunction:: l2calib.{name}", "")
     else:
-        yield from (f".. py:data:: l2calib.{name}", "", f"   A {type(value).__name__} of {', '.join(map(str, value))}.", "")
+        held = ", ".join(f"`{each}`" for each in value)
+        yield from (f".. py:data:: l2calib.{name}", "", f"   A {type(value).__name__} of {held}.", "")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
