@@ -49,16 +49,14 @@ class Interview:
 
     def conduct(self, given: Answers, before: Answers) -> Answers:
         """Complete what was given; what was answered before is suggested."""
-        self.check_options(given)
         response = given.response or self.ask("Response", before.response, self.response)
-        model = given.model or self.ask(
-            "Model, a formula of inputs and parameters or FILE.py:FUNCTION", before.model, self.model
-        )
+        model = given.model or self.ask("Model, a formula like a + b * x or FILE.py:FUNCTION", before.model, self.model)
         inputs = given.inputs or self.ask_inputs(response, model, before)
         ranges = {name: limits or self.ask_range(name, before) for name, limits in inputs.items()}
         return Answers(response, model, dict(ranges), self.ask_priors(model, [*inputs], given, before))
 
-    def check_options(self, given: Answers) -> None:
+    def check(self, given: Answers) -> None:
+        """Raise InputError for an option that is wrong whatever the rest will be."""
         if given.response is not None:
             self.response(given.response)
         if given.model is not None:
@@ -157,7 +155,7 @@ def draft(answers: Answers, data: Path, folder: Path) -> Draft:
 def relative(path: Path, folder: Path) -> str:
     """The way from a folder to a file, with forward slashes."""
     try:
-        return Path(os.path.relpath(path, folder)).as_posix()
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
         return path.resolve().as_posix()
 
