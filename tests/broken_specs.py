@@ -206,7 +206,7 @@ BROKEN = {
     "a name of two words": (
         spec(("x = [", '"my x" = ['), ("b * x", "b")) | data(line_spec.csv(*ROWS).replace("x,y", "my x,y")),
         'data.inputs."my x"',
-        r"not a single word; rename it",
+        r"not a single word; rename it, for example to 'my_x'",
     ),
     "an expression that is NaN": (
         formula("b * x + sqrt(a)"),

@@ -219,25 +219,27 @@ def started():
 
 
 def test_a_terminal_is_asked_until_the_spec_is_right(started, table):
+    response = "Response, the column that the model predicts"
+    model = "Model, a formula like a + b * x, or FILE.py:FUNCTION"
+    limits = "Range of x over which the model is to be good, LOW:HIGH [0:1]"
     terminal = started("init", "line.csv", cwd=table.parent)
     assert "20 rows and the columns\r\n  x: 0 to 1\r\n  y: 1.05 to 2.95\r\n  note: not all numbers" in terminal.answer(
-        "Response", "note"
+        response, "note"
     )
-    assert "column 'note' has 20 non-numeric values" in terminal.answer("Response", "y")
-    model = "Model, a formula like a + b * x or FILE.py:FUNCTION"
+    assert "column 'note' has 20 non-numeric values" in terminal.answer(response, "y")
     terminal.answer(model, "a + b * x.T")
     assert "holds 'x.T'" in terminal.answer(model, "sqrt(a) + b * x")
-    terminal.answer("Inputs, separated by commas [x]", "")
-    terminal.answer("Range of x, LOW:HIGH [0.0:1.0]", "0")
-    assert "write it like 0:5" in terminal.answer("Range of x, LOW:HIGH [0.0:1.0]", "")
+    terminal.answer("Inputs, the columns that the model depends on, separated by commas [x]", "")
+    terminal.answer(limits, "0")
+    assert "write it like 0:5" in terminal.answer(limits, "")
     assert "Parameters: a, b. A prior is one of uniform(low, high), " in terminal.answer("Prior of a", "")
     assert "this needs an answer" in terminal.answer("Prior of a", "uniform(-5, 5)")
     terminal.answer("Prior of b", "normal(0, 3)")
     # The square root of a negative number is found by the check, and the answers are suggested again.
-    assert "model.expression: the model returns NaN at a = -" in terminal.answer("Response [y]", "")
+    assert "model.expression: the model returns NaN at a = -" in terminal.answer(f"{response} [y]", "")
     terminal.answer(f"{model} [sqrt(a) + b * x]", "")
-    terminal.answer("Inputs, separated by commas [x]", "")
-    terminal.answer("Range of x, LOW:HIGH [0.0:1.0]", "0:1.25")
+    terminal.answer("Inputs, the columns that the model depends on, separated by commas [x]", "")
+    terminal.answer(limits, "0:1.25")
     terminal.answer("Prior of a [uniform(-5, 5)]", "uniform(0, 5)")
     terminal.answer("Prior of b [normal(0, 3)]", "")
     status, text = terminal.leave()

@@ -13,6 +13,7 @@ import inspect
 import keyword
 import math
 import operator
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -102,7 +103,9 @@ def check_name(name: str) -> None:
     """Raise SpecError unless a formula can hold this name."""
     if keyword.iskeyword(name) or not name.isidentifier():
         trouble = "is a word of Python" if keyword.iskeyword(name) else "is not a single word"
-        raise SpecError(f"the name '{name}' cannot be used in an expression because it {trouble}; rename it.")
+        word = re.sub(r"\W+", "_", name).strip("_")
+        example = f", for example to '{word}'" if word.isidentifier() and not keyword.iskeyword(word) else ""
+        raise SpecError(f"the name '{name}' cannot be used in an expression because it {trouble}; rename it{example}.")
 
 
 def parse(text: str) -> ast.expr:

@@ -220,12 +220,18 @@ def _table_in_words(data: str, columns: Mapping[str, Sequence[str]]) -> str:
 
 def _column_in_words(columns: Mapping[str, Sequence[str]], name: str) -> str:
     from l2calib.data import column
+    from l2calib.expression import check_name
 
     try:
         values = column(columns, name)
     except InputError:
         return "not all numbers"
-    return f"{values.min():g} to {values.max():g}"
+    told = f"{values.min():g} to {values.max():g}"
+    try:
+        check_name(name)
+    except InputError:
+        return f"{told} (to be an input, rename it to a single word)"
+    return told
 
 
 def _ask(question: str, suggestion: str | None, parse: Callable[[str], _T]) -> _T:

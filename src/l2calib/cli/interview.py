@@ -49,8 +49,12 @@ class Interview:
 
     def conduct(self, given: Answers, before: Answers) -> Answers:
         """Complete what was given; what was answered before is suggested."""
-        response = given.response or self.ask("Response", before.response, self.response)
-        model = given.model or self.ask("Model, a formula like a + b * x or FILE.py:FUNCTION", before.model, self.model)
+        response = given.response or self.ask(
+            "Response, the column that the model predicts", before.response, self.response
+        )
+        model = given.model or self.ask(
+            "Model, a formula like a + b * x, or FILE.py:FUNCTION", before.model, self.model
+        )
         inputs = given.inputs or self.ask_inputs(response, model, before)
         ranges = {name: limits or self.ask_range(name, before) for name, limits in inputs.items()}
         return Answers(response, model, dict(ranges), self.ask_priors(model, [*inputs], given, before))
@@ -68,13 +72,22 @@ class Interview:
 
     def ask_inputs(self, response: str, model: str, before: Answers) -> dict[str, str | None]:
         likely = [name for name in model_names(model) if name in self.columns and name != response]
-        return self.ask("Inputs, separated by commas", ", ".join(before.inputs or likely) or None, self.inputs)
+        return self.ask(
+            "Inputs, the columns that the model depends on, separated by commas",
+            ", ".join(before.inputs or likely) or None,
+            self.inputs,
+        )
 
     def ask_range(self, name: str, before: Answers) -> str:
         values = column(self.columns, name)
-        observed = f"{float(values.min())!r}:{float(values.max())!r}" if values.min() < values.max() else None
+        low, high = values.min(), values.max()
+        observed = f"{_exactly(low)}:{_exactly(high)}" if low < high else None
         suggestion = before.inputs.get(name) or observed
-        return self.ask(f"Range of {name}, LOW:HIGH", suggestion, lambda text: self.range(name, text))
+        return self.ask(
+            f"Range of {name} over which the model is to be good, LOW:HIGH",
+            suggestion,
+            lambda text: self.range(name, text),
+        )
 
     def ask_priors(self, model: str, inputs: list[str], given: Answers, before: Answers) -> dict[str, str]:
         names = parameters_of(model, inputs, given)
@@ -158,6 +171,11 @@ def relative(path: Path, folder: Path) -> str:
         return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
         return path.resolve().as_posix()
+
+
+def _exactly(value: float) -> str:
+    """A number with as few digits as say all of it."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def _prior(name: str, text: str) -> str:
