@@ -173,7 +173,7 @@ BROKEN = {
     "unknown function": (
         formula("a + b * sinn(x)"),
         "model.expression",
-        r"did you mean 'sin'\?\); the functions are abs",
+        r"'sinn' \(did you mean 'sin'\?\), but.*functions abs.*correct the name",
     ),
     "a column left out": (
         spec(("a + b * x", "a + b * x + t")) | data(line_spec.csv(*ROWS).replace("note", "t").replace(",n", ",")),

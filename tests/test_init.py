@@ -118,6 +118,14 @@ def test_data_that_cannot_be_read(run, tmp_path, monkeypatch, name, said):
     assert said in err
 
 
+def test_a_name_that_is_no_text_is_refused(run, table):
+    unreadable = table.with_name(os.fsdecode(b"line\xff.csv"))
+    table.rename(unreadable)
+    status, out, err = run("init", unreadable, *LINE, "--out", table.with_name("spec.toml"))
+    assert (status, out) == (2, "")
+    assert "is not UTF-8 text, which a spec must be" in err
+
+
 def test_nothing_is_overwritten_unless_forced(run, table):
     written = table.with_suffix(".toml")
     written.write_text("mine")
