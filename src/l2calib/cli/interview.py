@@ -144,13 +144,13 @@ def model_names(model: str) -> list[str]:
 
 
 def parameters_of(model: str, inputs: Sequence[str], given: Answers) -> list[str]:
-    """Return the names that a model has besides its inputs, and those that were given a prior."""
+    """Return the names that were given a prior, and those that the model has besides them and its inputs."""
     names = [name for name in model_names(model) if name not in inputs]
     if not names and not given.prior:
         raise ModelError(
             f"the model {model!r:.60} has no names besides its inputs; name what is to be calibrated in it."
         )
-    return list(dict.fromkeys([*names, *given.prior]))
+    return list(dict.fromkeys([*given.prior, *names]))
 
 
 def draft(answers: Answers, data: Path, folder: Path) -> Draft:
