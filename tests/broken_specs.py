@@ -173,7 +173,7 @@ BROKEN = {
     "unknown function": (
         formula("a + b * sinn(x)"),
         "model.expression",
-        r"did you mean 'sin'\?\); the functions are abs",
+        r"'sinn' \(did you mean 'sin'\?\), but.*functions abs.*correct the name",
     ),
     "a column left out": (
         spec(("a + b * x", "a + b * x + t")) | data(line_spec.csv(*ROWS).replace("note", "t").replace(",n", ",")),
@@ -206,7 +206,7 @@ BROKEN = {
     "a name of two words": (
         spec(("x = [", '"my x" = ['), ("b * x", "b")) | data(line_spec.csv(*ROWS).replace("x,y", "my x,y")),
         'data.inputs."my x"',
-        r"not a single word; rename it",
+        r"not a single word; rename it, for example to 'my_x'",
     ),
     "an expression that is NaN": (
         formula("b * x + sqrt(a)"),

@@ -205,6 +205,22 @@ def test_unknown_names_are_listed_and_a_near_one_suggested():
         compile_expression("arcosh(height)", ["height"])
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ln(x)", r"'ln' \(did you mean 'log'\?\), but.*are x, the constants pi, e and the functions abs, arccos"),
+        ("max(x, 1)", "did you mean 'maximum'"),
+        ("asin(x)", "did you mean 'arcsin'"),
+        ("2 * x(1 + x)", r"calls 'x', a number; multiply by writing '\*'"),
+        ("1 + np.exp(x)", r"holds 'np.exp\(x\)'; functions need no module here, so write 'exp'"),
+        ("np.linalg(x)", "only numbers, names"),
+    ],
+)
+def test_what_is_spelt_as_elsewhere_is_explained(text, said):
+    with pytest.raises(SpecError, match=said):
+        compile_expression(text, ["x"])
+
+
 def test_a_caret_is_explained():
     with pytest.raises(SpecError, match=r"'\*\*'"):
         compile_expression("x ^ 2", ["x"])

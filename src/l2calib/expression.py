@@ -13,6 +13,7 @@ import inspect
 import keyword
 import math
 import operator
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -41,6 +42,13 @@ _TWO_ARGUMENTS: tuple[Callable[..., Array], ...] = (jnp.minimum, jnp.maximum, jn
 FUNCTIONS: dict[str, tuple[int, Callable[..., Array]]] = {
     **{function.__name__: (1, function) for function in _ONE_ARGUMENT},
     **{function.__name__: (2, function) for function in _TWO_ARGUMENTS},
+}
+# What they are called in other places.
+_ELSEWHERE = {name.replace("arc", "a", 1): name for name in FUNCTIONS if name.startswith("arc")} | {
+    "ln": "log",
+    "max": "maximum",
+    "min": "minimum",
+    "fabs": "abs",
 }
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -102,7 +110,9 @@ def check_name(name: str) -> None:
     """Raise SpecError unless a formula can hold this name."""
     if keyword.iskeyword(name) or not name.isidentifier():
         trouble = "is a word of Python" if keyword.iskeyword(name) else "is not a single word"
-        raise SpecError(f"the name '{name}' cannot be used in an expression because it {trouble}; rename it.")
+        word = re.sub(r"\W+", "_", name).strip("_")
+        example = f", for example to '{word}'" if word.isidentifier() and not keyword.iskeyword(word) else ""
+        raise SpecError(f"the name '{name}' cannot be used in an expression because it {trouble}; rename it{example}.")
 
 
 def parse(text: str) -> ast.expr:
@@ -191,9 +201,14 @@ class _Compiler:
         listed = ", ".join(repr(each) for each in unknown)
         hint = suggest(unknown[0], self.declared) if len(unknown) == 1 else ""
         raise SpecError(
-            f"the expression {_shown(self.text)} uses {listed}{hint}, but the inputs and parameters are "
-            f"{', '.join(self.declared.values()) or 'none'}, the constants {', '.join(CONSTANTS)} and the functions "
-            f"{', '.join(sorted(FUNCTIONS))}; add what is missing or correct the name."
+            f"the expression {_shown(self.text)} uses {listed}{hint}, but {self.known()}; "
+            "add what is missing or correct the name."
+        )
+
+    def known(self) -> str:
+        return (
+            f"the inputs and parameters are {', '.join(self.declared.values()) or 'none'}, "
+            f"the constants {', '.join(CONSTANTS)} and the functions {', '.join(sorted(FUNCTIONS))}"
         )
 
     def power(self, node: ast.BinOp, base: _Term, exponent: _Term) -> _Term:
@@ -218,10 +233,7 @@ class _Compiler:
 
     def call(self, node: ast.Call, name: str, args: list[ast.expr], depth: int) -> _Term:
         if name not in FUNCTIONS:
-            raise SpecError(
-                f"the expression {_shown(self.text)} calls '{name}'{suggest(name, FUNCTIONS)}; "
-                f"the functions are {', '.join(sorted(FUNCTIONS))}."
-            )
+            raise self.unknown_function(name)
         arity, function = FUNCTIONS[name]
         if len(args) != arity:
             raise SpecError(
@@ -229,7 +241,20 @@ class _Compiler:
             )
         return replace(self.apply(node, function, *(self.term(arg, depth + 1) for arg in args)), degree=1.0)
 
+    def unknown_function(self, name: str) -> SpecError:
+        if name in self.declared:
+            return SpecError(f"the expression {_shown(self.text)} calls '{name}', a number; multiply by writing '*'.")
+        hint = suggest(_ELSEWHERE.get(name, name), FUNCTIONS)
+        return SpecError(
+            f"the expression {_shown(self.text)} calls '{name}'{hint}, but {self.known()}; correct the name."
+        )
+
     def refusal(self, node: ast.expr) -> SpecError:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FUNCTIONS:
+            return SpecError(
+                f"the expression {_shown(self.text)} holds {self.piece(node)}; functions need no module here, "
+                f"so write '{node.func.attr}'."
+            )
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
             return SpecError(f"the expression {_shown(self.text)} uses '^'; write powers with '**'.")
         return SpecError(

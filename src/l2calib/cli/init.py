@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -84,6 +85,8 @@ def _target(data: str, out: str | None, force: bool) -> Path:
     if out == "":  # a variable of the shell that was never set; as a path it would be the current folder
         raise SpecError("the file for the spec has no name: received an empty --out; name one.")
     target = Path(data).with_suffix(".toml") if out is None else Path(out)
+    if not os.access(target.parent, os.W_OK | os.X_OK):  # said before the questions, not after them
+        raise SpecError(f"the folder '{target.parent}' is not there or not writable; make it, or name another file.")
     if target.is_dir():
         raise SpecError(f"the spec cannot be written as '{target}', which is a folder; name a file with --out.")
     if target.resolve() == Path(data).resolve():
@@ -135,6 +138,7 @@ def _at_once(columns: _Columns, given: Answers, data: str, target: Path) -> str:
 
     interview = Interview(columns, _as_suggested, tell=lambda _: None)
     with silent_stdout(), stopped_by_interrupt():
+        interview.check(given)
         _refuse_gaps(given)
         text, reading = _drafted(interview.conduct(given, Answers()), data, target)
     if reading.mistakes:
@@ -165,9 +169,7 @@ def _refuse_gaps(given: Answers) -> None:
     elif not given.prior:
         gaps.append("--prior NAME=DISTRIBUTION")
     if gaps:
-        raise SpecError(
-            f"there is no terminal to ask on, so init needs {', '.join(gaps)} as well; add what is missing."
-        )
+        raise SpecError(f"there is no terminal to ask on, so init needs {', '.join(gaps)}; add what is missing.")
 
 
 def _interactively(columns: _Columns, given: Answers, data: str, target: Path) -> str:
@@ -175,6 +177,8 @@ def _interactively(columns: _Columns, given: Answers, data: str, target: Path) -
     from l2calib.cli.interview import Answers, Interview
 
     interview = Interview(columns, _ask, _tell)
+    with stopped_by_interrupt():
+        interview.check(given)
     _tell(_table_in_words(data, columns))
     before = Answers()
     while True:
@@ -216,18 +220,25 @@ def _table_in_words(data: str, columns: Mapping[str, Sequence[str]]) -> str:
 
 def _column_in_words(columns: Mapping[str, Sequence[str]], name: str) -> str:
     from l2calib.data import column
+    from l2calib.expression import check_name
 
     try:
         values = column(columns, name)
     except InputError:
         return "not all numbers"
-    return f"{values.min():g} to {values.max():g}"
+    told = f"{values.min():g} to {values.max():g}"
+    try:
+        check_name(name)
+    except InputError:
+        return f"{told} (to be an input, rename it to a single word)"
+    return told
 
 
 def _ask(question: str, suggestion: str | None, parse: Callable[[str], _T]) -> _T:
     hint = "" if suggestion is None else f" [{suggestion}]"
     while True:
-        typed = _typed(f"{question}{hint}: ").strip() or suggestion
+        _tell(f"{question}{hint}")  # on a line of its own, so that a long one does not crowd the answer
+        typed = _typed("> ").strip() or suggestion
         try:
             if typed is None:
                 raise SpecError("this needs an answer; Ctrl-C leaves without writing.")

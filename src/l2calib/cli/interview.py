@@ -49,16 +49,18 @@ class Interview:
 
     def conduct(self, given: Answers, before: Answers) -> Answers:
         """Complete what was given; what was answered before is suggested."""
-        self.check_options(given)
-        response = given.response or self.ask("Response", before.response, self.response)
+        response = given.response or self.ask(
+            "Response, the column that the model predicts", before.response, self.response
+        )
         model = given.model or self.ask(
-            "Model, a formula of inputs and parameters or FILE.py:FUNCTION", before.model, self.model
+            "Model, a formula like a + b * x, or FILE.py:FUNCTION", before.model, self.model
         )
         inputs = given.inputs or self.ask_inputs(response, model, before)
         ranges = {name: limits or self.ask_range(name, before) for name, limits in inputs.items()}
         return Answers(response, model, dict(ranges), self.ask_priors(model, [*inputs], given, before))
 
-    def check_options(self, given: Answers) -> None:
+    def check(self, given: Answers) -> None:
+        """Raise InputError for an option that is wrong whatever the rest will be."""
         if given.response is not None:
             self.response(given.response)
         if given.model is not None:
@@ -70,13 +72,22 @@ class Interview:
 
     def ask_inputs(self, response: str, model: str, before: Answers) -> dict[str, str | None]:
         likely = [name for name in model_names(model) if name in self.columns and name != response]
-        return self.ask("Inputs, separated by commas", ", ".join(before.inputs or likely) or None, self.inputs)
+        return self.ask(
+            "Inputs, the columns that the model depends on, separated by commas",
+            ", ".join(before.inputs or likely) or None,
+            self.inputs,
+        )
 
     def ask_range(self, name: str, before: Answers) -> str:
         values = column(self.columns, name)
-        observed = f"{float(values.min())!r}:{float(values.max())!r}" if values.min() < values.max() else None
+        low, high = values.min(), values.max()
+        observed = f"{_exactly(low)}:{_exactly(high)}" if low < high else None
         suggestion = before.inputs.get(name) or observed
-        return self.ask(f"Range of {name}, LOW:HIGH", suggestion, lambda text: self.range(name, text))
+        return self.ask(
+            f"Range of {name} over which the model is to be good, LOW:HIGH",
+            suggestion,
+            lambda text: self.range(name, text),
+        )
 
     def ask_priors(self, model: str, inputs: list[str], given: Answers, before: Answers) -> dict[str, str]:
         names = parameters_of(model, inputs, given)
@@ -133,13 +144,13 @@ def model_names(model: str) -> list[str]:
 
 
 def parameters_of(model: str, inputs: Sequence[str], given: Answers) -> list[str]:
-    """Return the names that a model has besides its inputs, and those that were given a prior."""
+    """Return the names that were given a prior, and those that the model has besides them and its inputs."""
     names = [name for name in model_names(model) if name not in inputs]
     if not names and not given.prior:
         raise ModelError(
             f"the model {model!r:.60} has no names besides its inputs; name what is to be calibrated in it."
         )
-    return list(dict.fromkeys([*names, *given.prior]))
+    return list(dict.fromkeys([*given.prior, *names]))
 
 
 def draft(answers: Answers, data: Path, folder: Path) -> Draft:
@@ -157,9 +168,14 @@ def draft(answers: Answers, data: Path, folder: Path) -> Draft:
 def relative(path: Path, folder: Path) -> str:
     """The way from a folder to a file, with forward slashes."""
     try:
-        return Path(os.path.relpath(path, folder)).as_posix()
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
         return path.resolve().as_posix()
+
+
+def _exactly(value: float) -> str:
+    """A number with as few digits as say all of it."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def _prior(name: str, text: str) -> str:
