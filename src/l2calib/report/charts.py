@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Mark = dict[str, Any]
+
+_DIGITS = {"x": 6, "y": 6, "low": 6, "high": 6, "reach": 2}
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class Axis:
     bare: bool = False  # without numbers, as for a density
 
     def as_json(self) -> dict[str, Any]:
-        return {name: plain(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        """What differs from the defaults, which the script knows."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        told = {each.name: told[each.name] for each in fields(self) if told[each.name] != each.default}
+        return {name: plain(value) if isinstance(value, tuple) else value for name, value in told.items()}
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,13 @@ def curve(method: str | None, x: Iterable[float], y: Iterable[float], **more: An
 
 
 def points(method: str | None, x: Iterable[float], y: Iterable[float], **more: Any) -> Mark:
-    """Markers, with bars if `low` and `high` are given; `joined` by a thin line if so said."""
+    """Markers."""
     return _mark("points", method, x=x, y=y, **more)
+
+
+def series(method: str, y: Iterable[float], **more: Any) -> Mark:
+    """Joined markers at the ticks of x, beside those of other methods; with bars of length `reach` if given."""
+    return _mark("series", method, y=y, **more)
 
 
 def interval(method: str | None, name: str, y: float, low: float, high: float, **more: Any) -> Mark:
@@ -94,10 +104,10 @@ def span(low: float, high: float, name: str) -> Mark:
 
 def plain(values: Iterable[float], digits: int = 6) -> list[float | None]:
     """Numbers as JSON holds them, to more digits than a screen shows; None for what is not finite."""
-    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in map(float, values)]
+    rounded = [float(f"{value:.{digits}g}") for value in values]
+    return [None if not math.isfinite(value) else int(value) if value.is_integer() else value for value in rounded]
 
 
 def _mark(kind: str, method: str | None, **content: Any) -> Mark:
-    numbers = {name: plain(content.pop(name)) for name in ("x", "y", "low", "high") if content.get(name) is not None}
-    kept = {name: value for name, value in content.items() if value is not None}
-    return {"kind": kind, "method": method, **numbers, **kept}
+    numbers = {name: plain(content.pop(name), size) for name, size in _DIGITS.items() if name in content}
+    return {"kind": kind, "method": method, **numbers, **content}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SHOWN = 0.995
 _CELLS = 48
 _HELD = (0.95, 0.5)
-_DRAWS, _SHARPER = 4000, 0.6
+_DRAWS, _SHARPER = 4000, 0.8
 
 
 def view(marginals: Iterable[Marginal]) -> tuple[float, float]:
@@ -46,10 +46,7 @@ def outlines(
     # A frame of zeros closes the outlines that would run out of the picture.
     framed = [np.concatenate([[c[0] - 1e-9 * np.ptp(c)], c, [c[-1] + 1e-9 * np.ptp(c)]]) for c in centres]
     drawn = Figure().subplots().contour(*framed, np.pad(density, 1).T, levels=levels)
-    outer, inner = (
-        [np.asarray(ring) for path in level.to_polygons(closed_only=True) for ring in [path] if len(ring) > 2]
-        for level in drawn.get_paths()
-    )
+    outer, inner = ([np.asarray(ring) for ring in level.to_polygons() if len(ring) > 2] for level in drawn.get_paths())
     return outer, inner
 
 

@@ -67,16 +67,17 @@ def _along(found: Found, name: str, what: str) -> Mark:
 
 def _curve_table(run: Run, name: str, what: str) -> Table:
     names = labels(each.method for each in run.found)
-    head = [name] + [f"{names[each.method]}: {part}" for each in run.found for part in (what, "from", "to")]
     x = run.found[0].profiles[name].x
     chosen = np.unique(np.linspace(0, len(x) - 1, _ROWS).round().astype(int))
     bands: list[Band] = [getattr(each.profiles[name], what) for each in run.found]
-    rows = [[short(x[i]), *(_cell(band, part, i) for band in bands for part in (0, 1, 2))] for i in chosen]
-    return Table(head, rows)
+    rows = [[short(x[i]), *(_cell(band, i) for band in bands)] for i in chosen]
+    return Table([name, *(names[each.method] for each in run.found)], rows)
 
 
-def _cell(band: Band, part: int, i: int) -> str:
-    return rounded(float(band[part][i]), float(band.high[i] - band.low[i]) / 4)
+def _cell(band: Band, i: int) -> str:
+    sd = float(band.high[i] - band.low[i]) / 4
+    mean, low, high = (rounded(float(part[i]), sd) for part in band)
+    return f"{mean} ({low} to {high})"
 
 
 def fit_chart(run: Run) -> Chart:
@@ -89,7 +90,7 @@ def fit_chart(run: Run) -> Chart:
         ]
     )
     names = labels(each.method for each in run.found)
-    rows = [[str(i + 1), short(y[i]), *(_cell(each.fitted, 0, i) for each in run.found)] for i in range(len(y))]
+    rows = [[str(i + 1), short(y[i]), *(_cell(each.fitted, i) for each in run.found)] for i in range(len(y))]
     return Chart(
         "Observed against fitted",
         f"Observed {run.response} against the {run.response} that the calibrated model gives",
@@ -97,7 +98,7 @@ def fit_chart(run: Run) -> Chart:
         Axis(f"observed {run.response}"),
         [curve(None, ends, ends, name="observed = fitted"), *(points(e.method, e.fitted.mean, y) for e in run.found)],
         Table(["observation", "observed", *(names[each.method] for each in run.found)], rows),
-        "On the dashed line the model at its posterior mean gives what was observed.",
+        "On the dotted line the model at its posterior mean gives what was observed.",
         shape="square",
     )
 
@@ -116,7 +117,7 @@ def marginal_chart(run: Run, name: str) -> Chart:
         Axis("density", bare=True, include=(0.0,)),
         [prior, *marks],
         summary_table(run, [name]),
-        f"Dashed grey: the prior, {run.origin['prior'][name]}.",
+        f"Dotted grey: the prior, {run.origin['prior'][name]}.",
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2calib.report.charts import Axis, Chart, Mark, Table, points, rule, span
+from l2calib.report.charts import Axis, Chart, Mark, Table, rule, series, span
 from l2calib.report.methods import labels
 from l2calib.report.words import NOTHING, counted, listed, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
@@ -141,16 +141,15 @@ def _sizes(rows: pd.DataFrame) -> Axis:
 
 
 def _marks(rows: pd.DataFrame, column: str, error: str | None) -> list[Mark]:
-    return [_series(rows[rows["method"] == method], method, column, error) for method in labels(rows["method"])]
+    sizes = sorted(set(rows["n"]))
+    return [_series(rows[rows["method"] == name], name, column, error, sizes) for name in labels(rows["method"])]
 
 
-def _series(rows: pd.DataFrame, method: str, column: str, error: str | None) -> Mark:
-    y = rows[column].to_numpy(dtype=float)
+def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, sizes: Sequence[int]) -> Mark:
+    there = rows.drop_duplicates("n").set_index("n").reindex(sizes)
     if error is None:
-        return points(method, rows["n"], y, joined=True, dodged=True)
-    reach = 2 * np.nan_to_num(rows[error].to_numpy(dtype=float))
-    top = np.minimum(y + reach, 1.0) if column == "coverage" else y + reach
-    return points(method, rows["n"], y, low=y - reach, high=top, joined=True, dodged=True)
+        return series(method, there[column])
+    return series(method, there[column], reach=2 * there[error].fillna(0.0))
 
 
 def _table(rows: pd.DataFrame, column: str, error: str | None) -> Table:

@@ -13,8 +13,10 @@ function make(tag, attributes, parent) {
   return element;
 }
 
-function write(text, attributes, parent) {
-  make("text", attributes, parent).textContent = text;
+// Names can be of any length; what would leave the picture is cut.
+function write(text, attributes, parent, room = Infinity) {
+  const most = Math.max(3, Math.floor(room / 7));
+  make("text", attributes, parent).textContent = text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
 
 // Numbers as text, with a minus as wide as a plus.
@@ -24,6 +26,8 @@ function digits(value, number = 4) {
   const text = size !== 0 && (size >= 1e6 || size < 1e-4) ? value.toExponential(number - 2) : String(+value.toPrecision(number));
   return text.replace(/-/g, "−");
 }
+
+const AXIS = { scale: "linear", domain: null, include: [], ticks: [], centre: 0, width: 1, bare: false };
 
 const known = value => value !== null && value !== undefined;
 
@@ -87,6 +91,7 @@ function extent(axis, values) {
     const reach = side => axis.centre + 1.5 * side;
     return [reach(Math.min(low - axis.centre, -3 * axis.width)), reach(Math.max(high - axis.centre, 3 * axis.width))];
   }
+  if (axis.bare) return [0, high * 1.06];
   const pad = (high - low || Math.abs(high) || 1) * 0.06;
   return [low - pad, high + pad];
 }
@@ -154,10 +159,20 @@ function polyline(xs, ys) {
   return path;
 }
 
+// A series lies at the ticks of x; its bars are told by their length, and no share exceeds one.
+function completed(mark, { x, y }) {
+  if (mark.kind !== "series") return mark;
+  if (!mark.reach) return { ...mark, x: x.ticks };
+  const most = y.scale === "missed" ? 1 : Infinity;
+  const low = mark.y.map((y, i) => known(y) ? y - mark.reach[i] : null), high = mark.y.map((y, i) => known(y) ? Math.min(y + mark.reach[i], most) : null);
+  return { ...mark, x: x.ticks, low, high };
+}
+
 class Chart {
   constructor(figure) {
     this.plot = figure.querySelector(".plot");
-    this.spec = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+    const spec = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+    this.spec = { ...spec, x: { ...AXIS, ...spec.x }, y: { ...AXIS, ...spec.y }, marks: spec.marks.map(mark => completed(mark, spec)) };
     this.tip = document.createElement("div");
     this.tip.className = "tip";
     this.tip.setAttribute("role", "status");
@@ -219,8 +234,8 @@ class Chart {
       make("line", { class: "frame", x1: this.x(tick), x2: this.x(tick), y1: bottom, y2: bottom + 4 }, this.svg);
       write(tickText(x, tick, xTicks), { x: this.x(tick), y: bottom + 17, "text-anchor": "middle" }, this.svg);
     }
-    write(x.label, { class: "axis-label", x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle" }, this.svg);
-    if (y.label) write(y.label, { class: "axis-label", x: 0, y: 12 }, this.svg);
+    write(x.label, { class: "axis-label", x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle" }, this.svg, right - left);
+    if (y.label) write(y.label, { class: "axis-label", x: 0, y: 12 }, this.svg, this.width);
     const clip = `clip-${charts.indexOf(this)}`;
     make("rect", { x: left, y: top, width: Math.max(right - left, 0), height: Math.max(bottom - top, 0) }, make("clipPath", { id: clip }, this.svg));
     this.inside = make("g", { "clip-path": `url(#${clip})` }, this.svg);
@@ -259,23 +274,33 @@ class Chart {
   }
 
   points(mark) {
-    const look = looks[mark.method], style = look && inked(look), group = this.group(mark, this.above);
+    const look = looks[mark.method], group = this.group(mark, this.above);
+    const ink = look ? { style: inked(look).dot } : { class: mark.small ? "dust" : "observed" };
+    mark.x.forEach((value, i) => {
+      if (!known(value) || !known(mark.y[i])) return;
+      const px = this.x(value), py = this.y(mark.y[i]);
+      make("path", { d: marker(look ? look.marker : "o", px, py, mark.small ? 1.6 : 3.4), ...ink }, group);
+      if (!mark.small) this.remember(mark, px, py, this.values(mark, i));
+    });
+  }
+
+  series(mark) {
+    const look = looks[mark.method], style = inked(look), group = this.group(mark, this.above);
     const rank = order.filter(name => !hidden.has(name));
-    const shift = mark.dodged ? (rank.indexOf(mark.method) - (rank.length - 1) / 2) * Math.min(5, 26 / Math.max(rank.length, 1)) : 0;
+    const shift = (rank.indexOf(mark.method) - (rank.length - 1) / 2) * Math.min(5, 26 / rank.length);
     const xs = mark.x.map(value => this.x(value) + shift), ys = mark.y.map(value => known(value) ? this.y(value) : NaN);
-    if (mark.joined) make("path", { d: polyline(xs, ys), style: style.thin + ";stroke-opacity:.6" }, group);
+    make("path", { d: polyline(xs, ys), style: style.thin + ";stroke-opacity:.6" }, group);
     xs.forEach((px, i) => {
       if (!Number.isFinite(ys[i])) return;
-      if (mark.low && style) make("path", { d: polyline([px, px], [this.y(mark.low[i]), this.y(mark.high[i])]), style: style.thin }, group);
-      const small = mark.small ? 1.6 : 3.4;
-      make("path", { d: marker(look ? look.marker : "o", px, ys[i], small), ...(style ? { style: style.dot } : { class: mark.small ? "dust" : "observed" }) }, group);
-      if (!mark.small) this.remember(mark, px, ys[i], this.values(mark, i));
+      if (mark.low) make("path", { d: polyline([px, px], [this.y(mark.low[i]), this.y(mark.high[i])]), style: style.thin }, group);
+      make("path", { d: marker(look.marker, px, ys[i], 3.4), style: style.dot }, group);
+      this.remember(mark, px, ys[i], this.values(mark, i));
     });
   }
 
   interval(mark) {
     const look = looks[mark.method], style = inked(look), group = this.group(mark, this.above), py = this.rows.get(mark);
-    write(this.name(mark), { x: this.box.left, y: py - 11, style: "fill:var(--ink)" }, group);
+    write(this.name(mark), { x: this.box.left, y: py - 11, style: "fill:var(--ink)" }, group, this.width);
     const [low, middle, high] = [mark.low[0], mark.y[0], mark.high[0]];
     make("path", { d: polyline([this.x(low), this.x(high)], [py, py]), style: style.line }, group);
     make("path", { d: marker(look.marker, this.x(middle), py, 4.4), style: style.dot }, group);
