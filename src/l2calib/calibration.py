@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib import markup
 from l2calib.arrays import Array, jax, jnp
 from l2calib.batch import solve_batch
 from l2calib.compilation import quickly_compiled
@@ -16,7 +17,7 @@ from l2calib.engines import Engine, default_engine
 from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
 from l2calib.experiment import Experiment, Problem
 from l2calib.methods import PAPER_METHODS, DensityMethod, DrawingMethod, method_named
-from l2calib.result import Calibration, checked_seed
+from l2calib.result import SUMMARY_COLUMNS, Calibration, checked_seed
 from l2calib.solve import Solution, solve_one
 
 if TYPE_CHECKING:
@@ -190,6 +191,15 @@ class Comparison:
             keys=[result.method for result in self.results],
             names=["method", "parameter"],
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (result.method, name, *row.values(), str(result.status))
+            for result in self.results
+            for name, row in result.rows.items()
+        ]
+        headings = ("method", "parameter", *SUMMARY_COLUMNS, "status")
+        return markup.block(f"Comparison of {len(self.results)} methods", markup.table(headings, rows))
 
 
 def compare(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from l2calib import markup
 from l2calib.arrays import jnp
 from l2calib.data import Box, Observations, column, rows
 from l2calib.errors import DataError, MethodError
@@ -158,4 +159,13 @@ class Problem:
         return (
             f"Problem({self.response} ~ {', '.join(self.input_names)}; n = {len(self.y)}; "
             f"parameters {', '.join(self.parameter_names)})"
+        )
+
+    def _repr_html_(self) -> str:
+        ranges = [(name, low, high) for name, (low, high) in self.inputs.items()]
+        priors = [(name, str(each)) for name, each in self.experiment.prior.distributions.items()]
+        return markup.block(
+            f"Problem: {self.response} at {len(self.y)} observations",
+            markup.table(("input", "low", "high"), ranges),
+            markup.table(("parameter", "prior"), priors),
         )

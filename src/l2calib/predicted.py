@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib import markup
 from l2calib.data import Box, column
 from l2calib.errors import DataError, MethodError
 from l2calib.prediction import Band, Bands
@@ -15,6 +16,8 @@ from l2calib.prediction import Band, Bands
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+_SHOWN_POINTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +52,23 @@ class Prediction:
         """One variable per column."""
         import xarray as xr
 
-        variables = {name: (dimension, values) for name, values in self.columns.items()}
+        variables = {tree_name(name): (dimension, values) for name, values in self.columns.items()}
         return xr.Dataset(variables, attrs={"level": self.level})
 
     def __repr__(self) -> str:
         return f"Prediction({len(self.model.mean)} points, {100 * self.level:g}% bands)\n{self.to_frame()}"
+
+    def _repr_html_(self) -> str:
+        columns, points = self.columns, len(self.model.mean)
+        rows = list(zip(*(values[:_SHOWN_POINTS].tolist() for values in columns.values()), strict=True))
+        more = [markup.paragraph(f"and {points - len(rows)} more points")] if points > len(rows) else []
+        title = f"Prediction at {points} points with {100 * self.level:g}% bands"
+        return markup.block(title, markup.table(tuple(columns), rows), *more)
+
+
+def tree_name(name: str) -> str:
+    """A column's name in a DataTree, where a slash would be a path."""
+    return name.replace("/", "_")
 
 
 def points_of(x: Any, box: Box) -> np.ndarray:

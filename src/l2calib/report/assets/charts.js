@@ -190,8 +190,8 @@ class Chart {
 
   get shown() { return this.spec.marks.filter(mark => !hidden.has(mark.method)); }
 
-  draw() {
-    const width = this.plot.clientWidth;
+  draw(wanted) {
+    const width = this.plot.clientWidth && (wanted || this.plot.clientWidth);
     if (!width) return;
     this.width = width;
     this.forget();
@@ -215,7 +215,7 @@ class Chart {
     const top = y.label ? 24 : 8, bottom = this.height - 40;
     const yDomain = y.scale === "rows" ? [0, 1] : extent(y, up), xDomain = extent(x, across);
     const placeY = y.scale === "rows" ? null : scaleOf(y, yDomain, bottom, top);
-    const yTicks = y.scale === "rows" || y.bare ? [] : apart(ticksOf(y, yDomain, bottom - top, 44), placeY, 15);
+    const yTicks = y.scale === "rows" || y.bare ? [] : apart(ticksOf(y, yDomain, bottom - top, 34), placeY, 15);
     const texts = yTicks.map(tick => tickText(y, tick, yTicks));
     const left = y.scale === "rows" || y.bare ? 6 : 10 + 6.9 * Math.max(...texts.map(text => text.length), 1);
     const right = this.width - 8;
@@ -229,7 +229,7 @@ class Chart {
       write(texts[i], { x: left - 6, y: this.y(tick) + 4, "text-anchor": "end" }, this.svg);
     });
     make("line", { class: "frame", x1: left, x2: right, y1: bottom, y2: bottom }, this.svg);
-    const xTicks = apart(ticksOf(x, xDomain, right - left, 64), this.x, 28);
+    const xTicks = apart(ticksOf(x, xDomain, right - left, 50), this.x, 28);
     for (const tick of xTicks) {
       make("line", { class: "frame", x1: this.x(tick), x2: this.x(tick), y1: bottom, y2: bottom + 4 }, this.svg);
       write(tickText(x, tick, xTicks), { x: this.x(tick), y: bottom + 17, "text-anchor": "middle" }, this.svg);
@@ -392,15 +392,18 @@ function choose() {
   for (const chart of charts) chart.draw();
 }
 
-// Paper cannot be unfolded: what is folded on the screen is printed open.
+// Paper cannot be unfolded, nor is it as wide as the window: tables are printed open, and charts at the style sheet's sizes.
+const PRINTED = { wide: 567, panel: 359, square: 321 };
 let folded = [];
-function unfold(printing) {
+function prepare(printing) {
   if (printing && !folded.length) {
     folded = [...document.querySelectorAll("details:not([open])")];
     for (const each of folded) each.open = true;
+    for (const chart of charts) chart.draw(PRINTED[chart.spec.shape]);
   } else if (!printing) {
     for (const each of folded) each.open = false;
     folded = [];
+    for (const chart of charts) chart.draw();
   }
 }
 
@@ -408,9 +411,9 @@ for (const figure of document.querySelectorAll("figure.chart")) charts.push(new 
 swatches();
 document.querySelector(".controls")?.addEventListener("change", choose);
 document.querySelector(".controls")?.addEventListener("submit", event => event.preventDefault());
-window.addEventListener("beforeprint", () => unfold(true));
-window.addEventListener("afterprint", () => unfold(false));
+window.addEventListener("beforeprint", () => prepare(true));
+window.addEventListener("afterprint", () => prepare(false));
 const paper = window.matchMedia("print");
-paper.addEventListener("change", () => unfold(paper.matches));
+paper.addEventListener("change", () => prepare(paper.matches));
 choose();
 })();
