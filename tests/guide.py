@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from l2calib.spec import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ANYTHING = "..."
 
@@ -43,8 +43,6 @@ def lay_out(folder: Path) -> None:
 
 def run_page(page: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     """Run all blocks of a page in the current folder; `run` calls the command line."""
-    from pathlib import Path
-
     namespace: dict[str, object] = {}
     for block in blocks(page, "python", "console", "toml"):
         if block.file:
