@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2calib.report.charts import Axis, Chart, Mark, Table, rule, series, span
-from l2calib.report.methods import labels
+from l2calib.report.methods import labels, prose
 from l2calib.report.words import NOTHING, counted, listed, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
 from l2calib.study.claims.cells import NOMINAL, paper_rows
@@ -100,7 +100,7 @@ def _panels(rows: pd.DataFrame, parameter: str, where: str) -> list[Chart]:
             mean,
             [rule("y", target, "target"), *_marks(rows, "mean_posterior_mean", "bias_se")],
             _table(rows, "mean_posterior_mean", "bias_se"),
-            f"Line: the target, {rounded(target, 1e-4 * abs(target) or 1e-4)}. {_BARS}",
+            f"Line: the target, {short(target, 6)}. {_BARS}",
         ),
         Chart(
             "Mean posterior sd, on a log scale",
@@ -203,7 +203,7 @@ def _facts(frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Configurations", all_of("configuration")),
         ("Sizes n", all_of("n", sorted(set(frame["n"])))),
         ("Errors", all_of("errors")),
-        ("Methods", listed(list(labels(frame["method"]).values()))),
+        ("Methods", listed([prose(method) for method in labels(frame["method"])])),
         ("Datasets of each kind", _replications(frame)),
         ("Levels of the designs", all_of("levels")),
         ("Seed", all_of("seed")),
