@@ -168,6 +168,17 @@ function completed(mark, { x, y }) {
   return { ...mark, x: x.ticks, low, high };
 }
 
+// The area between two lines, in pieces where they have gaps.
+function ribbon(xs, low, high) {
+  const pieces = [[]];
+  xs.forEach((_, i) => { if (Number.isFinite(low[i]) && Number.isFinite(high[i])) pieces.at(-1).push(i); else pieces.push([]); });
+  const closed = piece => {
+    const back = piece.slice().reverse();
+    return polyline([...piece, ...back].map(i => xs[i]), [...piece.map(i => low[i]), ...back.map(i => high[i])]) + "Z";
+  };
+  return pieces.filter(piece => piece.length > 1).map(closed).join("");
+}
+
 class Chart {
   constructor(figure) {
     this.plot = figure.querySelector(".plot");
@@ -265,8 +276,7 @@ class Chart {
     const look = looks[mark.method], style = look && inked(look), group = this.group(mark);
     const xs = mark.x.map(this.x), at = values => values.map(value => known(value) ? this.y(value) : NaN);
     if (mark.low) {
-      const edge = polyline([...xs, ...xs.slice().reverse()], [...at(mark.low), ...at(mark.high).reverse()]);
-      make("path", { d: edge + "Z", style: style.area(this.faint(0.15)) }, group);
+      make("path", { d: ribbon(xs, at(mark.low), at(mark.high)), style: style.area(this.faint(0.15)) }, group);
       for (const side of [mark.low, mark.high]) make("path", { d: polyline(xs, at(side)), style: style.thin + ";stroke-opacity:.45" }, group);
     }
     const ys = at(mark.y);
