@@ -145,7 +145,7 @@ def _marks(rows: pd.DataFrame, column: str, error: str | None) -> list[Mark]:
     return [_series(rows[rows["method"] == name], name, column, error, sizes) for name in labels(rows["method"])]
 
 
-def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, sizes: Sequence[int]) -> Mark:
+def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, sizes: list[int]) -> Mark:
     there = rows.drop_duplicates("n").set_index("n").reindex(sizes)
     if error is None:
         return series(method, there[column])
