@@ -51,7 +51,7 @@ def residual(number: int, n: int) -> tuple[l2.Experiment, np.ndarray]:
 def test_a_draw_of_the_bias_is_a_process_given_its_psi_and_kappa(number):
     known, r = residual(number, 12)
     at = np.random.default_rng(3).uniform(size=(5, known.x.shape[1]))
-    for bias in draw_bias(known, np.tile(r, (8, 1)), np.random.default_rng(0)):
+    for bias in draw_bias(known.x_unit, np.tile(r, (8, 1)), np.random.default_rng(0)):
         least = max(np.linalg.eigvalsh(correlation(known.x_unit, known.x_unit, bias.psi))[0], 0.0)
         mean, variance = bias.at((at[:, None] - known.x_unit[None]) ** 2)
         for i in range(len(bias.draws)):
@@ -68,7 +68,7 @@ def test_draws_of_the_bias_follow_the_posterior_of_a_fine_grid(number, n, at, pe
     draws = 4000
     known, r = residual(number, n)
     rng = np.random.default_rng(5)
-    biases = draw_bias(known, np.tile(r, (draws, 1)), rng)
+    biases = draw_bias(known.x_unit, np.tile(r, (draws, 1)), rng)
     point = np.array(at)
     mean, variance = np.empty((2, draws))
     for bias in biases:
@@ -207,15 +207,30 @@ def test_inputs_of_different_lengths_are_one_sentence(two_inputs):
         two_inputs.predict({"x1": [0.1, 0.2], "x2": [0.3]})
 
 
-def test_a_model_that_is_not_finite_at_an_input_is_one_sentence(result):
-    def undefined(x1, theta1):
-        return theta1 * x1 / jax.numpy.where(x1 == 0.123, 0.0, 1.0)
+def test_a_model_that_is_not_finite_at_an_input_is_one_sentence_and_a_gap_in_files(result):
+    def pole(x1, theta1):
+        return theta1 * x1 / jax.numpy.where(x1 == 0.125, 0.0, 1.0)
 
-    known = experiment(3, 20)
-    broken = l2.Experiment(undefined, {"x1": (0, 1)}, known.x, {"theta1": l2.Uniform(2, 5)})
-    spoilt = dataclasses.replace(result._predictor, experiment=broken)
-    with pytest.raises(ModelError, match=r"not finite at x1 = 0\.123"):
-        spoilt.bands(np.array([[0.5], [0.123]]), 0.95)
+    broken = l2.Experiment(pole, {"x1": (0, 1)}, experiment(3, 20).x, {"theta1": l2.Uniform(2, 5)})
+    spoilt = dataclasses.replace(result)
+    vars(spoilt)["_predictor"] = dataclasses.replace(result._predictor, experiment=broken)
+    with pytest.raises(ModelError, match=r"not finite at x1 = 0\.125 .*; mend it"):
+        spoilt.predict({"x1": [0.5, 0.125]})
+    profile = spoilt._predictor.bands(np.linspace(0, 1, 9)[:, None], 0.95)
+    for band in (profile.model, profile.system):
+        for end in band:
+            assert np.flatnonzero(np.isnan(end)).tolist() == [1]
+    assert np.isfinite(profile.bias.mean).all()
+
+
+def test_many_observations_are_thinned(monkeypatch, result):
+    monkeypatch.setattr("l2calib.prediction._MOST_OBSERVATIONS", 15)
+    known, theta = result.problem.experiment, np.full((50, 1), 3.565)
+    few = predictor(known, result.problem.y, theta, np.random.default_rng(0))
+    assert few.design.shape == (15, 1)
+    assert {len(bias.vectors) for bias in few.biases} == {15}
+    band = few.bands(np.array([[0.4]]), 0.95).system
+    assert band.low[0] < configuration(3).mu(np.array([[0.4]]))[0] < band.high[0]
 
 
 def test_an_input_called_like_a_band_keeps_its_values(result):

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from l2calib.arrays import jnp
 from l2calib.correlation import spectrum_over, squared_differences
-from l2calib.experiment import Experiment
 from l2calib.methods.kennedy_ohagan import KAPPA_PRIOR, PSI_PRIOR
 from l2calib.quadrature import kronecker
 
@@ -57,10 +56,10 @@ class _Points(NamedTuple):
     vectors: np.ndarray  # (P, n, n)
 
 
-def draw_bias(experiment: Experiment, residuals: np.ndarray, rng: np.random.Generator) -> tuple[Bias, ...]:
-    """One draw of psi, kappa and sigma2 for every residual (S, n)."""
+def draw_bias(design: np.ndarray, residuals: np.ndarray, rng: np.random.Generator) -> tuple[Bias, ...]:
+    """One draw of psi, kappa and sigma2 for every residual (S, n) on a design (n, k) in the unit cube."""
     with threadpool_limits(1, user_api="blas"):  # matrices of this size gain nothing from threads
-        points = _on_line(experiment) if experiment.x.shape[1] == 1 else _fitted(experiment, residuals.mean(axis=0))
+        points = _on_line(design.tobytes()) if design.shape[1] == 1 else _fitted(design, residuals.mean(axis=0))
         some = residuals[:: max(1, len(residuals) // _LOOKED_AT)]
         everywhere, _ = _log_mass(points, some)
         chosen = _heaviest(special.softmax(everywhere, axis=(0, 2)).sum(axis=(1, 2)))
@@ -116,39 +115,39 @@ def _drawn(log_mass: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, 
 
 
 @functools.lru_cache(maxsize=4)
-def _on_line(experiment: Experiment) -> _Points:
-    """A lattice over the prior of log psi, for one input."""
+def _on_line(design: bytes) -> _Points:
+    """A lattice over the prior of log psi, for a design with one input."""
     standard = np.linspace(-_REACH, _REACH, _PSI_ON_LINE)[:, None]
-    return _factorised(experiment, standard, -(standard[:, 0] ** 2) / 2)
+    return _factorised(np.frombuffer(design)[:, None], standard, -(standard[:, 0] ** 2) / 2)
 
 
-def _fitted(experiment: Experiment, residual: np.ndarray) -> _Points:
+def _fitted(design: np.ndarray, residual: np.ndarray) -> _Points:
     """Points that follow the posterior of log psi at one residual, some of them its prior; weighted accordingly."""
-    inputs = experiment.x.shape[1]
-    mode, covariance = _laplace(experiment, residual)
+    inputs = design.shape[1]
+    mode, covariance = _laplace(design, residual)
     root = _WIDENED * np.linalg.cholesky(covariance)
     normal = special.ndtri(kronecker(_FITTED, inputs))
     standard = np.vstack([mode + normal @ root.T, special.ndtri(kronecker(_FROM_PRIOR, inputs))])
     away = linalg.solve_triangular(root, (standard - mode).T, lower=True)
     log_fitted = np.log(_FITTED) - (away**2).sum(axis=0) / 2 - np.log(np.diag(root)).sum()
     log_prior = -(standard**2).sum(axis=1) / 2
-    return _factorised(experiment, standard, log_prior - np.logaddexp(log_fitted, np.log(_FROM_PRIOR) + log_prior))
+    return _factorised(design, standard, log_prior - np.logaddexp(log_fitted, np.log(_FROM_PRIOR) + log_prior))
 
 
-def _factorised(experiment: Experiment, standard: np.ndarray, log_weight: np.ndarray) -> _Points:
+def _factorised(design: np.ndarray, standard: np.ndarray, log_weight: np.ndarray) -> _Points:
     """Points of log psi in standard deviations of its prior (P, k)."""
     psi = np.exp(PSI_PRIOR.mean_log + PSI_PRIOR.sd_log * standard)
     nothing = np.empty((0, psi.shape[1])), np.empty((0, 0))
-    spectrum = spectrum_over(psi, experiment.x_unit, *nothing)
+    spectrum = spectrum_over(psi, design, *nothing)
     return _Points(psi, log_weight, np.asarray(spectrum.eigenvalues), np.asarray(spectrum.vectors))
 
 
-def _laplace(experiment: Experiment, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _laplace(design: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mode and covariance of log psi in standard deviations of its prior, and no wider than it in any direction."""
     from scipy import optimize
 
-    inputs = experiment.x.shape[1]
-    squared = squared_differences(experiment.x_unit, experiment.x_unit)
+    inputs = design.shape[1]
+    squared = squared_differences(design, design)
     descend = functools.partial(_negative_log_posterior, squared, residual)
     bounds = [(-_REACH, _REACH)] * (inputs + 1)
     found = [

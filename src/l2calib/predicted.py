@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +86,10 @@ def points_of(x: Any, box: Box) -> np.ndarray:
 
 def along(box: Box, name: str, number: int) -> dict[str, np.ndarray]:
     """Columns of points along one input, the others at the middle of their ranges."""
-    ends: Mapping[str, tuple[float, float]] = {each: (float(a), float(b)) for each, (a, b) in box.ranges.items()}
-    middles = {each: np.full(number, low + (high - low) / 2) for each, (low, high) in ends.items()}
-    return middles | {name: np.linspace(*ends[name], number)}
+    middles = zip(box.names, box.from_unit(np.full(len(box.names), 0.5)), strict=True)
+    j = box.names.index(name)
+    line = np.linspace(box.low[j], box.high[j], number)
+    return {each: np.full(number, middle) for each, middle in middles} | {name: line}
 
 
 def checked_level(level: Any) -> float:

@@ -19,7 +19,7 @@ from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
 from l2calib.posterior import PROBABILITIES, joint_density
 from l2calib.predicted import Prediction, along, checked_level, points_of, tree_name
-from l2calib.prediction import DRAWS, Predictor, predictor
+from l2calib.prediction import DRAWS, Predictor, check_finite, predictor
 from l2calib.solve import Solution, independent_draws, marginal_curve, solve_one, stage_keys
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
 _CHAINS = 4
 _JOINT_DRAWS = 4000
+_LEVEL = 0.95
 _PROFILE_POINTS = 121
 _PREDICTION = 2  # of the streams of randomness that a seed stands for
 _MAXIMUM_SEED = 2**63 - 1
@@ -190,15 +191,20 @@ class Calibration:
             )
         return self.parameter_names.index(name)
 
-    def predict(self, x: Any, level: float = 0.95) -> Prediction:
+    def predict(self, x: Any, level: float = _LEVEL) -> Prediction:
         """The model, the system and the bias at inputs `x`, a frame or mapping of columns in physical units.
 
         The first call draws what the system depends on besides theta; later ones are quicker.
         """
-        probability, box = checked_level(level), self.problem.experiment.box
-        points = points_of(x, box)
-        bands = self._predictor.bands(points, probability)
-        return Prediction(dict(zip(box.names, points.T, strict=True)), *bands, probability)
+        probability, experiment = checked_level(level), self.problem.experiment
+        points = points_of(x, experiment.box)
+        predicted = self._predicted(points, probability)
+        check_finite(experiment, points, np.isfinite(predicted.model.mean))
+        return predicted
+
+    def _predicted(self, points: np.ndarray, level: float) -> Prediction:
+        columns = dict(zip(self.problem.input_names, points.T, strict=True))
+        return Prediction(columns, *self._predictor.bands(points, level), level)
 
     @functools.cached_property
     def _predictor(self) -> Predictor:
@@ -244,11 +250,11 @@ class Calibration:
         )
         tree["summary"] = xr.DataTree(self.summary().to_xarray())
         tree["marginals"] = xr.DataTree(self._marginals())
-        for name in problem.input_names:
-            profile = self.predict(along(problem.experiment.box, name, _PROFILE_POINTS))
+        for name in problem.input_names:  # a model may have a pole where the range of an input ends
+            columns = along(problem.experiment.box, name, _PROFILE_POINTS)
+            profile = self._predicted(np.column_stack(list(columns.values())), _LEVEL)
             tree[f"profiles/{tree_name(name)}"] = xr.DataTree(profile.to_dataset("point"))
-        observed = dict(zip(problem.input_names, problem.x.T, strict=True))
-        tree["fitted"] = xr.DataTree(self.predict(observed).to_dataset("observation"))
+        tree["fitted"] = xr.DataTree(self._predicted(problem.x, _LEVEL).to_dataset("observation"))
         tree.attrs = {**self._attributes()}
         return tree
 

@@ -29,7 +29,7 @@ def view(marginals: Iterable[Marginal]) -> tuple[float, float]:
 def mass(value: np.ndarray, density: np.ndarray) -> np.ndarray:
     """The distribution function of a density on a grid."""
     pieces = np.diff(value) * (density[1:] + density[:-1]) / 2
-    return np.concatenate([[0.0], np.cumsum(pieces)]) / pieces.sum()
+    return np.asarray(np.concatenate([[0.0], np.cumsum(pieces)]) / pieces.sum())
 
 
 def outlines(
@@ -46,7 +46,7 @@ def outlines(
     # A frame of zeros closes the outlines that would run out of the picture.
     framed = [np.concatenate([[c[0] - 1e-9 * np.ptp(c)], c, [c[-1] + 1e-9 * np.ptp(c)]]) for c in centres]
     drawn = Figure().subplots().contour(*framed, np.pad(density, 1).T, levels=levels)
-    outer, inner = ([np.asarray(ring) for ring in level.to_polygons() if len(ring) > 2] for level in drawn.get_paths())
+    outer, inner = ([np.asarray(ring) for ring in level.to_polygons()] for level in drawn.get_paths())
     return outer, inner
 
 
@@ -71,10 +71,10 @@ def scattered(marginal: Marginal, shown: tuple[float, float], shares: np.ndarray
     """Values of the prior within a range, at given shares of its mass there."""
     grid = np.linspace(*shown, 200)
     density = np.interp(grid, marginal.value, np.nan_to_num(marginal.prior))
-    return np.interp(shares, mass(grid, np.maximum(density, 1e-12 * density.max())), grid)
+    return np.asarray(np.interp(shares, mass(grid, np.maximum(density, 1e-12 * density.max())), grid))
 
 
 def even_shares(number: int) -> np.ndarray:
     """Points (number, 2) spread evenly over the unit square, by the golden ratio's generalisation."""
     ratio = 1.32471795724474602596
-    return (0.5 + np.arange(1, number + 1)[:, None] * np.array([1 / ratio, 1 / ratio**2])) % 1.0
+    return np.asarray((0.5 + np.arange(1, number + 1)[:, None] * np.array([1 / ratio, 1 / ratio**2])) % 1.0)

@@ -16,6 +16,11 @@ def labels(methods: Iterable[str]) -> dict[str, str]:
     return {name: style.label.replace("$L^2$", "L²").replace(r"\$", "$") for name, style in styles_of(methods).items()}
 
 
+def prose(method: str) -> str:
+    """A method's name within a sentence, where its comma would mislead."""
+    return labels([method])[method].replace(",", "")
+
+
 def looks(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
     """By method its label, its colours on the two backgrounds, its dashes and its marker."""
     styles = styles_of(methods)

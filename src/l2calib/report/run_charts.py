@@ -83,12 +83,8 @@ def _cell(band: Band, i: int) -> str:
 def fit_chart(run: Run) -> Chart:
     """Observed against fitted, where there are several inputs."""
     y = run.columns[run.response]
-    ends = np.array(
-        [
-            min(y.min(), *(e.fitted.mean.min() for e in run.found)),
-            max(y.max(), *(e.fitted.mean.max() for e in run.found)),
-        ]
-    )
+    shown = np.concatenate([y, *(each.fitted.mean for each in run.found)])
+    ends = [float(np.nanmin(shown)), float(np.nanmax(shown))]
     names = labels(each.method for each in run.found)
     rows = [[str(i + 1), short(y[i]), *(_cell(each.fitted, i) for each in run.found)] for i in range(len(y))]
     return Chart(

@@ -137,10 +137,10 @@ def _found(folder: Path, answer: dict[str, Any], entry: dict[str, Any], origin: 
     )
 
 
-def _profile(node: xr.DataTree, name: str) -> Profile:
+def _profile(node: xr.DataTree | xr.DataArray, name: str) -> Profile:
     x = node[name if f"input_{name}" not in node else f"input_{name}"]
     return Profile(x.to_numpy(), _band(node, "model"), _band(node, "bias"))
 
 
-def _band(node: xr.DataTree, name: str) -> Band:
+def _band(node: xr.DataTree | xr.DataArray, name: str) -> Band:
     return Band(*(node[each].to_numpy() for each in (name, f"{name}_low", f"{name}_high")))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from l2calib.report.charts import Table
 from l2calib.report.diagnostics import Note, boundary_note, design_note, error_notes, merged, modes_note
-from l2calib.report.methods import labels
+from l2calib.report.methods import labels, prose
 from l2calib.report.run_charts import (
     bias_chart,
     curve_chart,
@@ -49,11 +49,6 @@ def run_page(run: Run) -> dict[str, Any]:
         "notes": _notes(run),
         "origin": run.origin,
     }
-
-
-def prose(method: str) -> str:
-    """A method's name within a sentence, where its comma would mislead."""
-    return labels([method])[method].replace(",", "")
 
 
 def subject(run: Run) -> str:

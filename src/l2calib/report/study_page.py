@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2calib.report.charts import Axis, Chart, Mark, Table, rule, series, span
-from l2calib.report.methods import labels
+from l2calib.report.methods import labels, prose
 from l2calib.report.words import NOTHING, counted, listed, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
 from l2calib.study.claims.cells import NOMINAL, paper_rows
@@ -100,7 +100,7 @@ def _panels(rows: pd.DataFrame, parameter: str, where: str) -> list[Chart]:
             mean,
             [rule("y", target, "target"), *_marks(rows, "mean_posterior_mean", "bias_se")],
             _table(rows, "mean_posterior_mean", "bias_se"),
-            f"Line: the target, {rounded(target, 1e-4 * abs(target) or 1e-4)}. {_BARS}",
+            f"Line: the target, {short(target, 6)}. {_BARS}",
         ),
         Chart(
             "Mean posterior sd, on a log scale",
@@ -145,7 +145,7 @@ def _marks(rows: pd.DataFrame, column: str, error: str | None) -> list[Mark]:
     return [_series(rows[rows["method"] == name], name, column, error, sizes) for name in labels(rows["method"])]
 
 
-def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, sizes: Sequence[int]) -> Mark:
+def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, sizes: list[int]) -> Mark:
     there = rows.drop_duplicates("n").set_index("n").reindex(sizes)
     if error is None:
         return series(method, there[column])
@@ -203,7 +203,7 @@ def _facts(frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Configurations", all_of("configuration")),
         ("Sizes n", all_of("n", sorted(set(frame["n"])))),
         ("Errors", all_of("errors")),
-        ("Methods", listed(list(labels(frame["method"]).values()))),
+        ("Methods", listed([prose(method) for method in labels(frame["method"])])),
         ("Datasets of each kind", _replications(frame)),
         ("Levels of the designs", all_of("levels")),
         ("Seed", all_of("seed")),

@@ -146,7 +146,7 @@ function inked(look) {
   return {
     line: `fill:none;stroke:${colour};stroke-width:2;stroke-dasharray:${look.dashes.map(each => 2 * each).join(" ") || "none"}`,
     thin: `fill:none;stroke:${colour};stroke-width:1`,
-    area: `fill:${colour};fill-opacity:.15`,
+    area: share => `fill:${colour};fill-opacity:${share};fill-rule:evenodd`,
     dot: `stroke:${colour};stroke-width:1.3;fill:${look.hollow ? "var(--paper)" : colour}`,
   };
 }
@@ -168,6 +168,17 @@ function completed(mark, { x, y }) {
   return { ...mark, x: x.ticks, low, high };
 }
 
+// The area between two lines, in pieces where they have gaps.
+function ribbon(xs, low, high) {
+  const pieces = [[]];
+  xs.forEach((_, i) => { if (Number.isFinite(low[i]) && Number.isFinite(high[i])) pieces.at(-1).push(i); else pieces.push([]); });
+  const closed = piece => {
+    const back = piece.slice().reverse();
+    return polyline([...piece, ...back].map(i => xs[i]), [...piece.map(i => low[i]), ...back.map(i => high[i])]) + "Z";
+  };
+  return pieces.filter(piece => piece.length > 1).map(closed).join("");
+}
+
 class Chart {
   constructor(figure) {
     this.plot = figure.querySelector(".plot");
@@ -187,6 +198,9 @@ class Chart {
     this.plot.addEventListener("keydown", event => this.key(event));
     new ResizeObserver(() => { if (this.plot.clientWidth !== this.width) this.draw(); }).observe(this.plot);
   }
+
+  // Areas of many methods lie on each other: the more there are, the fainter each.
+  faint(most) { return Math.min(most, 2.4 * most / order.filter(name => !hidden.has(name)).length); }
 
   get shown() { return this.spec.marks.filter(mark => !hidden.has(mark.method)); }
 
@@ -262,8 +276,7 @@ class Chart {
     const look = looks[mark.method], style = look && inked(look), group = this.group(mark);
     const xs = mark.x.map(this.x), at = values => values.map(value => known(value) ? this.y(value) : NaN);
     if (mark.low) {
-      const edge = polyline([...xs, ...xs.slice().reverse()], [...at(mark.low), ...at(mark.high).reverse()]);
-      make("path", { d: edge + "Z", style: style.area }, group);
+      make("path", { d: ribbon(xs, at(mark.low), at(mark.high)), style: style.area(this.faint(0.15)) }, group);
       for (const side of [mark.low, mark.high]) make("path", { d: polyline(xs, at(side)), style: style.thin + ";stroke-opacity:.45" }, group);
     }
     const ys = at(mark.y);
@@ -311,7 +324,7 @@ class Chart {
     const style = inked(looks[mark.method]), group = this.group(mark);
     const path = rings => rings.map(([xs, ys]) => polyline(xs.map(this.x), ys.map(this.y)) + "Z").join("");
     make("path", { d: path(mark.outer), style: style.line + ";stroke-width:1.6" }, group);
-    make("path", { d: path(mark.inner), style: style.area + ";fill-opacity:.3;fill-rule:evenodd" }, group);
+    make("path", { d: path(mark.inner), style: style.area(this.faint(0.3)) }, group);
   }
 
   rule(mark) {
