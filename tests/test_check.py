@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from l2calib.errors import InputError
-from l2calib.spec import load_problem
+from l2calib.spec import load_problem, read_spec
 from l2calib.spec.description import prior_in_words
 from l2calib.spec.priors import parse_prior
 from tests import line_spec
@@ -93,6 +93,30 @@ SEVERAL = {
         ["data.file", "prior.b"],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "keys"),
+    [
+        ("[model]", "[modle]", ["modle"]),
+        ("[data]", "[dta]", ["dta"]),
+        ("[data.inputs]", "[dat.inputs]", ["dat"]),
+        ("[model]", "", ["data.inputs.expression", "model"]),
+        ("[prior]", "", ["model.a", "model.b", "prior"]),
+        ("x = [0, 1]", 'x = [0, 1]\nb = "uniform(0, 1)"', ["data.inputs.b"]),
+    ],
+)
+def test_what_follows_from_another_mistake_is_not_listed(tmp_path, old, new, keys):
+    path = put(tmp_path, spec((old, new)))
+    assert [mistake.key for mistake in read_spec(path).mistakes] == keys
+
+
+def test_a_key_in_the_wrong_table_is_sent_to_its_own(tmp_path):
+    path = put(tmp_path, spec(("[data]\n", "")))
+    assert [mistake.sentence for mistake in read_spec(path).mistakes] == [
+        "file: there is an unknown key 'file' at the top level; it belongs in [data].",
+        "response: there is an unknown key 'response' at the top level; it belongs in [data].",
+    ]
 
 
 @pytest.mark.parametrize("case", SEVERAL)

@@ -20,5 +20,5 @@ def load_problem(spec: str | Path) -> Problem:
     """Build the problem that a spec file, or the packaged example of that name, describes."""
     reading = read_spec(spec)
     if reading.problem is None:
-        raise first_of(reading.mistakes, str(spec))
+        raise first_of(reading.mistakes, str(spec)) from reading.mistakes[0].error
     return reading.problem

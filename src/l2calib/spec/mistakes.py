@@ -34,6 +34,10 @@ class Findings:
     def __bool__(self) -> bool:
         return bool(self.mistakes)
 
+    def under(self, table: str) -> bool:
+        """Whether there is a mistake in that table."""
+        return any(mistake.key.split(".")[0] == table for mistake in self.mistakes)
+
     def add(self, error: InputError, *path: str) -> None:
         """Note a mistake at the key of that path, or at the parameter that a model's fault is about."""
         about = error.about if isinstance(error, ModelError) else None

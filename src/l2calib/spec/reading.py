@@ -124,7 +124,9 @@ class _Reader:
     def read_design(self) -> dict[str, np.ndarray]:
         """The columns of inputs that are numbers, and in their ranges if these are known."""
         design = {}
-        for name in self.inputs if self.columns else []:
+        for name, given in self.spec.data.inputs.items() if self.columns else []:
+            if given is None and name not in self.columns:
+                continue  # something else than an input, by its value and by its name
             with self.findings.at("data", "inputs", name):
                 limits = self.ranges.get(name)
                 numbers = column(self.columns, name) if limits is None else observed_input(self.columns, name, limits)
@@ -155,7 +157,7 @@ class _Reader:
         before = len(self.findings.mistakes)
         for name in self.parameters:
             with self.findings.at("prior", name):
-                check_distinct(self.inputs, [name])
+                check_distinct([each for each, limits in self.spec.data.inputs.items() if limits is not None], [name])
         if self.spec.model.expression is not None:
             for table, names in ((("data", "inputs"), self.inputs), (("prior",), self.parameters)):
                 for name in names:
@@ -174,7 +176,7 @@ class _Reader:
             return self.read_python(python)
         elif expression is not None:
             return self.read_expression(expression)
-        elif not any(mistake.key.split(".")[0] == "model" for mistake in self.findings.mistakes):
+        elif "model" in self.spec.model_fields_set and not self.findings.under("model"):
             self.findings.add(SpecError("it has neither of 'python' and 'expression'; give exactly one."), "model")
         return None
 

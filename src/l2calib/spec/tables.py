@@ -118,11 +118,11 @@ def read_tables(text: str, findings: Findings) -> Spec:
     unknown = [_path(each) for each in errors if each["type"] == "extra_forbidden"]
     for each in errors:
         findings.add(SpecError(f"{_complaint(each)}."), *_path(each)[:3])
-    for *above, key in _missing(raw):
-        # A misspelt key is a missing key too; its spelling is what the user can act on.
-        if not any(suggest(each[-1], [key]) for each in unknown if each[:-1] == tuple(above)):
-            lacks = f"the spec lacks the key '{key}' {_place(tuple(above))}"
-            findings.add(SpecError(f"{lacks}; add {_EXAMPLES[*above, key]}."), *above, key)
+    for path in _missing(raw):
+        # A misspelt or misplaced key is a missing key too; its spelling or its place is what the user can act on.
+        if not any(_stands_for(each, path) for each in unknown):
+            lacks = f"the spec lacks the key '{path[-1]}' {_place(path[:-1])}"
+            findings.add(SpecError(f"{lacks}; add {_EXAMPLES[path]}."), *path)
     return spec
 
 
@@ -150,6 +150,13 @@ def _blank(tables: dict[str, Any], path: tuple[str, ...]) -> None:
         table.pop(key, None)
 
 
+def _stands_for(unknown: tuple[str, ...], missing: tuple[str, ...]) -> bool:
+    """Whether an unknown key is a missing one in another place, or resembles it or the table that it should be in."""
+    level = len(unknown) - 1
+    beside = unknown[:-1] == missing[:level] and level < len(missing)
+    return unknown[-1] == missing[-1] or (beside and bool(suggest(unknown[-1], [missing[level]])))
+
+
 def _missing(raw: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The paths of keys that are needed and not there, of whole tables first."""
     tables = [(name,) for name in Spec.model_fields if name not in raw]
@@ -162,7 +169,9 @@ def _complaint(error: ErrorDetails) -> str:
     *table, key = _path(error)
     where = _place(tuple(table))
     if error["type"] == "extra_forbidden":
-        keys = _KEYS[tuple(table)]
+        keys, homes = _KEYS[tuple(table)], [home for home, known in _KEYS.items() if key in known]
+        if homes:
+            return f"there is an unknown key '{key}' {where}; it belongs {_place(homes[0])}"
         return f"there is an unknown key '{key}' {where}{suggest(key, keys)}; the keys there are {', '.join(keys)}"
     problem = _lower(error["msg"]).replace(" after validation", "")
     remedy = _REMEDIES["box" if table[:2] == ["data", "inputs"] else key if (*table, key) in _TABLES else "text"]
