@@ -11,7 +11,7 @@ NEW_ENOUGH := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHONS    := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help wiffle test bench clean
+.PHONY: help wiffle test bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -30,8 +30,11 @@ test: $(READY) ## style, types, layers and tests
 bench: $(READY) ## speed against MCMC, as a table of ratios in the README
 	$(BIN)/python -m benchmarks --write
 
+docs: $(READY) ## build the guide: docs/_build/index.html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
 clean: ## remove what make has made
-	rm -rf $(VENV) out
+	rm -rf $(VENV) out docs/_build
 
 $(BIN)/uv:
 	@for python in $(PYTHONS); do \

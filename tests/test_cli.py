@@ -1,7 +1,9 @@
 """The command line: what it prints, where, and the status it leaves with."""
 
+import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from l2calib import cli
 from l2calib.cli.files import write
 from l2calib.cli.terminal import silent_stdout
 from l2calib.errors import CalibrationFailed, SpecError
+from l2calib.spec import examples
 from tests import line_spec
 
 PARAMETER_KEYS = ["mean", "sd", "q2.5", "q50", "q97.5"]
@@ -85,10 +88,36 @@ def test_json_obeys_the_contract(wiffle):
 def test_out_holds_everything_and_nothing_else(wiffle):
     done, out = wiffle
     names = {path.name for path in out.iterdir()}
-    assert names == {"results.json", "gb-l2.nc", "koh.nc", "calibration.png", "calibration.svg"}
+    assert names == {"results.json", "run.json", "gb-l2.nc", "koh.nc", "calibration.png", "calibration.svg"}
     assert json.loads((out / "results.json").read_text()) == json.loads(done.stdout)
     assert (out / "calibration.png").read_bytes().startswith(b"\x89PNG")
     assert l2calib.load(out / "koh.nc")["posterior"]["g"].size > 0
+
+
+def test_the_run_tells_where_its_results_come_from(wiffle):
+    done, out = wiffle
+    run, answer = json.loads((out / "run.json").read_text()), json.loads(done.stdout)
+    assert run["l2calib"] == l2calib.__version__
+    assert {"python", "numpy", "jax"} <= set(run["versions"])
+    command = ["l2calib", "calibrate", "wiffle", "--method", "gb-l2", "--method", "koh", "--seed", "3", "--json"]
+    assert shlex.split(run["command"]) == [*command, "--out", str(out)]
+    example = examples()["wiffle"]
+    assert run["spec"] == {"name": "wiffle", "text": example.read_text()}
+    assert run["model"]["kind"] == "python"
+    assert run["model"]["text"].startswith("def fall_time(height")
+    assert run["model"]["text"] in example.with_name("model.py").read_text()
+    assert (run["response"], run["seed"]) == ("time", 3)
+    assert run["inputs"] == {"height": [0.175, 4.275]}
+    assert run["prior"] == {"g": "uniform(0, 20)", "m": "uniform(0, 20)"}
+    assert run["data"]["file"] == "wiffle.csv"
+    rows = list(csv.DictReader(example.with_name("wiffle.csv").read_text().splitlines()))
+    assert run["data"]["columns"] == {name: [float(row[name]) for row in rows] for name in ("time", "height")}
+    for about, result in zip(run["results"], answer["results"], strict=True):
+        assert [about[key] for key in ("method", "status", "engine")] == [
+            result[key] for key in ("method", "status", "engine")
+        ]
+        assert len(about["messages"]) == len(result["status"].split(", ")) - (result["status"] == "ok")
+        assert 0 < about["numerical_error"] < 0.1
 
 
 def test_statuses_are_notes_on_stderr(wiffle):
@@ -263,7 +292,7 @@ def test_a_name_that_is_taken_by_a_folder_is_refused_before_anything_is_moved(fo
         patch.setattr(l2calib.plots, "plot_calibration", lambda _: None)
         patch.setattr(l2calib.plots, "save_figure", lambda _, stem: stem.with_suffix(".png").touch())
         with pytest.raises(SpecError, match=r"'results\.json' is a folder there"):
-            write(folder / "out", "{}", [Result()])
+            write(folder / "out", {"results.json": "{}"}, [Result()])
     assert [path.name for path in (folder / "out").iterdir()] == ["results.json"]
 
 

@@ -7,7 +7,15 @@ from matplotlib.axes import Axes
 
 import l2calib as l2
 from l2calib.methods import METHODS
-from l2calib.plots import plot_calibration, plot_fit, plot_marginal, save_figure
+from l2calib.plots import (
+    plot_bias,
+    plot_calibration,
+    plot_fit,
+    plot_joint,
+    plot_marginal,
+    plot_prediction,
+    save_figure,
+)
 
 
 def line(x, a, b):
@@ -90,6 +98,58 @@ def test_an_unknown_parameter_is_an_error(results):
         plot_marginal(results, "c")
 
 
+def test_the_prediction_shows_the_data_and_two_bands(results):
+    axes = plot_prediction(results[0], level=0.9)
+    np.testing.assert_array_equal(drawn(axes, "observed").get_ydata(), results[0].problem.y)
+    predicted = results[0].predict({"x": [0.0, 1.0]}, level=0.9)
+    shaded = dict(zip(("model", "system"), axes.collections, strict=True))
+    for name, band in (("model", predicted.model), ("system", predicted.system)):
+        curve = drawn(axes, name)
+        np.testing.assert_allclose(curve.get_ydata()[[0, -1]], band.mean)
+        (outline,) = shaded[name].get_paths()
+        assert outline.vertices[:, 1].max() >= band.high.max()
+        assert outline.vertices[:, 1].min() <= band.low.min()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "y")
+
+
+def test_a_prediction_runs_along_the_input_that_is_named(two_inputs):
+    axes = plot_prediction(two_inputs, input="v")
+    assert axes.get_xlabel() == "v"
+    observed = drawn(axes, "observed, other inputs vary")
+    np.testing.assert_array_equal(observed.get_xdata(), two_inputs.problem.x[:, 1])
+    at_the_end = two_inputs.predict({"u": [0.5], "v": [1.0]})
+    assert drawn(axes, "system").get_ydata()[-1] == pytest.approx(at_the_end.system.mean[0])
+    with pytest.raises(l2.L2CalibError, match="no input 'w'"):
+        plot_prediction(two_inputs, input="w")
+
+
+def test_the_bias_of_several_methods_is_drawn_around_zero(results):
+    axes = plot_bias(results)
+    assert len(axes.collections) == 2
+    curve = drawn(axes, "general Bayes, OLS")
+    np.testing.assert_allclose(curve.get_ydata()[[0, -1]], results[1].predict({"x": [0, 1]}).bias.mean)
+    assert axes.get_ylabel() == "bias of y"
+
+
+def test_joint_regions_hold_the_share_of_draws_that_they_say(results):
+    axes = plot_joint(results[0], "a", "b")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("a", "b")
+    outlines = axes.collections[1]
+    draws = results[0].draws(2000, seed=9)
+    points = np.column_stack([draws["a"], draws["b"]])
+    for path, share in zip(outlines.get_paths(), (0.95, 0.5), strict=True):
+        inside = path.contains_points(points).mean()
+        # The kernel widens the cloud by the root of 1 + h^2, with h^2 = 4000^(-1/3), and so a region's share of it.
+        widened = 1 - (1 - share) ** (1 + 4000 ** (-1 / 3))
+        error = 4 * np.sqrt(share * (1 - share) / 2000)
+        assert share - error <= inside <= widened + error
+
+
+def test_a_pair_is_of_two_parameters(results):
+    with pytest.raises(l2.L2CalibError, match="'a' twice"):
+        plot_joint(results[0], "a", "a")
+
+
 def test_the_calibration_has_a_panel_for_the_fit_and_one_for_each_parameter(results):
     figure = plot_calibration(results)
     assert [axes.get_xlabel() for axes in figure.axes] == ["x", "a", "b"]
@@ -99,6 +159,9 @@ def test_the_calibration_has_a_panel_for_the_fit_and_one_for_each_parameter(resu
 def test_axes_that_are_given_are_drawn_on(results):
     given = plot_fit(results)
     assert plot_marginal(results, "a", ax=given) is given
+    assert plot_prediction(results[0], ax=given) is given
+    assert plot_bias(results, ax=given) is given
+    assert plot_joint(results, "a", "b", ax=given) is given
 
 
 def test_no_figure_is_left_with_pyplot(results):

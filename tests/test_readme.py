@@ -5,20 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from l2calib.spec import examples, load_problem
+from l2calib.spec import load_problem
+from tests import guide
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+PAGE = ROOT / "README.md"
+README = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def ball(tmp_path, monkeypatch):
     """A folder with the data file that the README speaks of."""
-    (tmp_path / "ball.csv").write_bytes((examples()["wiffle"].parent / "wiffle.csv").read_bytes())
+    guide.lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -36,15 +34,14 @@ def test_links_lead_somewhere():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_the_python_example_runs(ball, capsys):
-    (code,) = blocks("python")
-    exec(compile(code, "README.md", "exec"), {})
-    assert "q97.5" in capsys.readouterr().out
+def test_the_examples_run(ball, run):
+    guide.run_page(PAGE, run)
+    assert (ball / "results" / "report.html").is_file()
 
 
 def test_the_spec_of_the_readme_is_the_problem_of_the_package(ball):
-    (spec,) = blocks("toml")
-    (ball / "spec.toml").write_text(spec)
+    (spec,) = guide.blocks(PAGE, "toml")
+    (ball / "spec.toml").write_text(spec.text)
     ours, theirs = load_problem(ball / "spec.toml"), load_problem("wiffle")
     assert ours.inputs == theirs.inputs
     assert ours.y.tolist() == theirs.y.tolist()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from l2calib.frequentist import Estimate, L2Target, estimate, target
     from l2calib.losses import L2, OLS
     from l2calib.methods import METHODS, GeneralBayes, KennedyOHagan, NonlinearRegression, ProjectedL2
+    from l2calib.predicted import Prediction
+    from l2calib.prediction import Band
     from l2calib.quadrature import Quadrature, gauss_legendre, sobol
     from l2calib.result import load
     from l2calib.scaling import Asymptotic, Bootstrap
@@ -33,6 +35,8 @@ _HOMES = {
     "losses": ("L2", "OLS"),
     "methods": ("METHODS", "GeneralBayes", "KennedyOHagan", "NonlinearRegression", "ProjectedL2"),
     "distributions": ("Beta", "Gamma", "HalfNormal", "LogNormal", "Normal", "TruncatedNormal", "Uniform"),
+    "predicted": ("Prediction",),
+    "prediction": ("Band",),
     "quadrature": ("Quadrature", "gauss_legendre", "sobol"),
     "result": ("load",),
     "scaling": ("Asymptotic", "Bootstrap"),
@@ -58,6 +62,7 @@ __all__ = [
     "NUTS",
     "OLS",
     "Asymptotic",
+    "Band",
     "Batch",
     "Beta",
     "Bootstrap",
@@ -76,6 +81,7 @@ __all__ = [
     "LogNormal",
     "NonlinearRegression",
     "Normal",
+    "Prediction",
     "Problem",
     "ProjectedL2",
     "Quadrature",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib import markup
 from l2calib.arrays import Array, jax, jnp
 from l2calib.batch import solve_batch
 from l2calib.compilation import quickly_compiled
@@ -16,18 +17,18 @@ from l2calib.engines import Engine, default_engine
 from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
 from l2calib.experiment import Experiment, Problem
 from l2calib.methods import PAPER_METHODS, DensityMethod, DrawingMethod, method_named
-from l2calib.result import Calibration, checked_seed
+from l2calib.result import SUMMARY_COLUMNS, Calibration, checked_seed
 from l2calib.solve import Solution, solve_one
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_DEFAULT_METHOD = "gb-l2"
+DEFAULT_METHOD = "gb-l2"
 
 
 def calibrate(
     problem: Problem,
-    method: str | DensityMethod | DrawingMethod = _DEFAULT_METHOD,
+    method: str | DensityMethod | DrawingMethod = DEFAULT_METHOD,
     seed: int = 0,
     engine: Engine | None = None,
 ) -> Calibration:
@@ -126,7 +127,7 @@ class Batch:
 def calibrate_batch(
     experiment: Experiment | Problem,
     responses: np.ndarray,
-    method: str | DensityMethod | DrawingMethod = _DEFAULT_METHOD,
+    method: str | DensityMethod | DrawingMethod = DEFAULT_METHOD,
     seed: int | Sequence[int] = 0,
     engine: Engine | None = None,
     progress: Callable[[int], None] | None = None,
@@ -190,6 +191,15 @@ class Comparison:
             keys=[result.method for result in self.results],
             names=["method", "parameter"],
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (result.method, name, *row.values(), str(result.status))
+            for result in self.results
+            for name, row in result.rows.items()
+        ]
+        headings = ("method", "parameter", *SUMMARY_COLUMNS, "status")
+        return markup.block(f"Comparison of {len(self.results)} methods", markup.table(headings, rows))
 
 
 def compare(

@@ -83,7 +83,8 @@ def column(data: Any, name: str) -> np.ndarray:
     known = _column_names(data)
     if name not in known:
         raise DataError(
-            f"the data have no column '{name}'{suggest(name, known)}: the columns are {', '.join(known) or 'none'}."
+            f"the data have no column '{name}'{suggest(name, known)}: the columns are {', '.join(known) or 'none'}; "
+            "name one of them."
         )
     cells = _cells(data[name], name)
     values = np.array([_as_float(cell) for cell in cells], dtype=float)
@@ -147,19 +148,30 @@ class Observations:
             raise DataError(f"the response is not the name of a column: received {response!r:.60}; give one as text.")
         if response in box.names:
             raise DataError(f"'{response}' is both the response and an input; name two different columns.")
-        y = column(data, response)
-        columns = [column(data, name) for name in box.names]
+        y = observed_response(data, response)
+        columns = [observed_input(data, name, limits) for name, limits in box.ranges.items()]
         for name, values in zip(box.names, columns, strict=True):
             if len(values) != len(y):
                 raise DataError(
                     f"input '{name}' has {len(values)} values and the response '{response}' has {len(y)}; "
                     "give one input for every response."
                 )
-        x = np.column_stack(columns)
-        box.check_inside(x)
-        if len(y) > 1 and np.ptp(y) == 0:
-            raise DataError(
-                f"the response '{response}' is constant: received {y[0]:g} in all {len(y)} rows; "
-                "a model cannot be calibrated against it."
-            )
-        return cls(response, box, x, y)
+        return cls(response, box, np.column_stack(columns), y)
+
+
+def observed_response(data: Any, response: str) -> np.ndarray:
+    """The column of the response; DataError unless it can be calibrated against."""
+    y = column(data, response)
+    if len(y) > 1 and np.ptp(y) == 0:
+        raise DataError(
+            f"the response '{response}' is constant: received {y[0]:g} in all {len(y)} rows; "
+            "a model cannot be calibrated against it, so name another column."
+        )
+    return y
+
+
+def observed_input(data: Any, name: str, limits: tuple[float, float]) -> np.ndarray:
+    """The column of an input; DataError unless it lies in its range."""
+    x = column(data, name)
+    Box({name: limits}).check_inside(x[:, None])
+    return x

@@ -29,7 +29,11 @@ class DataError(InputError):
 
 
 class ModelError(InputError):
-    """The mathematical model eta(x; theta)."""
+    """The mathematical model eta(x; theta); `about` is the parameter to remove, where that is the remedy."""
+
+    def __init__(self, sentence: str, about: str | None = None) -> None:
+        super().__init__(sentence)
+        self.about = about
 
 
 class PriorError(InputError):

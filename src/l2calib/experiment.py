@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from l2calib import markup
 from l2calib.arrays import jnp
 from l2calib.data import Box, Observations, column, rows
 from l2calib.errors import DataError, MethodError
@@ -54,18 +55,8 @@ class Experiment:
                 f"{len(self.box.names)}; give nodes of the same dimension."
             )
         self.nodes = self.box.from_unit(self.quadrature.nodes)
-        required = self.parameters + 2
-        if self.observations < required:
-            raise DataError(
-                f"{self.observations} observations cannot calibrate {self.parameters} parameters: "
-                f"give at least {required}, two more than there are parameters."
-            )
-        self.model.check(np.vstack([self.x, self.nodes]), self._central_thetas())
-
-    def _central_thetas(self) -> np.ndarray:
-        """Points spread over the middle of the prior, where a model has no excuse for not being finite."""
-        tail = (1 - _CHECKED_SHARE) / 2
-        return self.prior.quantile(tail + _CHECKED_SHARE * kronecker(_CHECKED_THETAS, self.parameters))
+        check_enough(self.observations, self.parameters)
+        self.model.check(np.vstack([self.x, self.nodes]), central_thetas(self.prior))
 
     @property
     def observations(self) -> int:
@@ -86,6 +77,22 @@ class Experiment:
     def node_span(self) -> Span:
         """The model at the quadrature nodes."""
         return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
+
+
+def check_enough(observations: int, parameters: int) -> None:
+    """Raise DataError when so few observations cannot calibrate so many parameters."""
+    required = parameters + 2
+    if observations < required:
+        raise DataError(
+            f"{observations} observations cannot calibrate {parameters} parameters: "
+            f"give at least {required}, two more than there are parameters."
+        )
+
+
+def central_thetas(prior: Prior) -> np.ndarray:
+    """Points spread over the middle of the prior, where a model has no excuse for not being finite."""
+    tail = (1 - _CHECKED_SHARE) / 2
+    return prior.quantile(tail + _CHECKED_SHARE * kronecker(_CHECKED_THETAS, prior.dimension))
 
 
 def _design(x: Any) -> np.ndarray:
@@ -152,4 +159,13 @@ class Problem:
         return (
             f"Problem({self.response} ~ {', '.join(self.input_names)}; n = {len(self.y)}; "
             f"parameters {', '.join(self.parameter_names)})"
+        )
+
+    def _repr_html_(self) -> str:
+        ranges = [(name, low, high) for name, (low, high) in self.inputs.items()]
+        priors = [(name, str(each)) for name, each in self.experiment.prior.distributions.items()]
+        return markup.block(
+            f"Problem: {self.response} at {len(self.y)} observations",
+            markup.table(("input", "low", "high"), ranges),
+            markup.table(("parameter", "prior"), priors),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,37 +25,9 @@ class Model:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise ModelError(f"the model is not a function: received {self.function!r}; give a callable.")
-        twice = sorted(set(self.input_names) & set(self.parameter_names))
-        if twice:
-            raise ModelError(f"'{twice[0]}' is both an input and a parameter; rename one of them.")
-        self._check_argument_names()
-
-    def _check_argument_names(self) -> None:
-        try:
-            arguments = inspect.signature(self.function).parameters.values()
-        except (TypeError, ValueError):
-            raise ModelError(
-                f"the arguments of the model have no names: received {self.function!r:.60}; "
-                "wrap it in a function of the inputs and the parameters."
-            ) from None
-        named = [a for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
-        takes_anything = any(a.kind is a.VAR_KEYWORD for a in arguments)
-        accepted = [a.name for a in named]
-        given = self.input_names + self.parameter_names
-        for name in () if takes_anything else given:
-            if name not in accepted:
-                kind = "input" if name in self.input_names else "parameter"
-                raise ModelError(
-                    f"the model has no argument for the {kind} '{name}'{suggest(name, accepted)}: "
-                    f"its arguments are {', '.join(accepted) or 'without names'}; rename one or the other."
-                )
-        for argument in named:
-            if argument.default is argument.empty and argument.name not in given:
-                raise ModelError(
-                    f"the model's argument '{argument.name}' is neither an input nor a parameter"
-                    f"{suggest(argument.name, given)}: received {', '.join(given)}; "
-                    "add it to the inputs or to the prior."
-                )
+        check_distinct(self.input_names, self.parameter_names)
+        for fault in argument_faults(self.function, self.input_names, self.parameter_names):
+            raise fault
 
     def __call__(self, x: Array, theta: Array) -> Array:
         """eta at the rows of x (m, k), for one theta (p,): an array (m,)."""
@@ -78,25 +50,42 @@ class Model:
 
     def check(self, x: np.ndarray, thetas: np.ndarray) -> None:
         """Raise ModelError unless eta is finite, of the right shape and moved by every parameter at these thetas."""
-        self._check_shape(x, thetas[0])
+        for fault in self.faults(x, thetas):
+            raise fault
+
+    def faults(self, x: np.ndarray, thetas: np.ndarray) -> Iterator[ModelError]:
+        """What `check` raises for: the first of these, and all that do not follow from another."""
+        try:
+            self._check_shape(x, thetas[0])
+        except ModelError as error:
+            yield error
+            return
         values = np.asarray(quickly_compiled(jax.vmap(self, (None, 0)))(x, thetas))
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values).all(axis=1)))
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            row = int(np.argmin(finite))
             found = "NaN" if np.isnan(values[row]).any() else "an infinite value"
             column = int(np.argmin(np.isfinite(values[row])))
             theta, inputs = _named(self.parameter_names, thetas[row]), _named(self.input_names, x[column])
-            raise ModelError(f"the model returns {found} at {theta} (where {inputs}); mend it or narrow the prior.")
+            yield ModelError(f"the model returns {found} at {theta} (where {inputs}); mend it or narrow the prior.")
+        if finite.any():
+            yield from self._slope_faults(x, thetas[finite])
+
+    def _slope_faults(self, x: np.ndarray, thetas: np.ndarray) -> Iterator[ModelError]:
         slopes = np.asarray(quickly_compiled(jax.vmap(jax.jacfwd(self, 1), (None, 0)))(x, thetas))
+        undefined = np.isnan(slopes).all(axis=0)  # (points, p)
+        names = [repr(name) for j, name in enumerate(self.parameter_names) if undefined[:, j].any()]
+        if names:
+            # One infinite slope is enough to spoil the others, so they are one fault.
+            inputs = _named(self.input_names, x[int(np.argmax(undefined.any(axis=1)))])
+            by = f"parameter{'s' if len(names) > 1 else ''} {', '.join(names)}"
+            yield ModelError(
+                f"the derivative of the model by its {by} is NaN where {inputs}; "
+                "write the model so that it can be differentiated there, or leave that value out of the range."
+            )
         for j, name in enumerate(self.parameter_names):
-            undefined = np.isnan(slopes[..., j]).all(axis=0)
-            if undefined.any():
-                inputs = _named(self.input_names, x[int(np.argmax(undefined))])
-                raise ModelError(
-                    f"the derivative of the model by its parameter '{name}' is NaN where {inputs}; "
-                    "write the model so that it can be differentiated there, or leave that value out of the range."
-                )
             if not np.any(slopes[..., j] != 0):
-                raise ModelError(f"the model does not depend on its parameter '{name}'; remove it from the prior.")
+                yield unused_parameter(name)
 
     def _check_shape(self, x: np.ndarray, theta: np.ndarray) -> None:
         try:
@@ -122,6 +111,51 @@ class Model:
                 f"the model returns shape {shape} for {len(x)} values of its inputs; "
                 f"it must return one value for each, shape ({len(x)},)."
             )
+
+
+def check_distinct(input_names: Sequence[str], parameter_names: Sequence[str]) -> None:
+    """Raise ModelError when a name is given to an input and to a parameter."""
+    for name in sorted(set(input_names) & set(parameter_names)):
+        raise ModelError(f"'{name}' is both an input and a parameter; rename one of them.")
+
+
+def argument_faults(
+    function: Callable[..., Any], input_names: Sequence[str], parameter_names: Sequence[str]
+) -> Iterator[ModelError]:
+    """Every name that the function does not take, and every argument that would be left without a value."""
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        yield ModelError(
+            f"the arguments of the model have no names: received {function!r:.60}; "
+            "wrap it in a function of the inputs and the parameters."
+        )
+        return
+    named = [a for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
+    takes_anything = any(a.kind is a.VAR_KEYWORD for a in arguments)
+    accepted = [a.name for a in named]
+    given = [*input_names, *parameter_names]
+    strangers = [] if takes_anything else [name for name in given if name not in accepted]
+    for name in strangers:
+        kind = "input" if name in input_names else "parameter"
+        yield ModelError(
+            f"the model has no argument for the {kind} '{name}'{suggest(name, accepted)}: "
+            f"its arguments are {', '.join(accepted) or 'without names'}; rename one or the other."
+        )
+    for argument in named:
+        # An argument that a stranger resembles is the same mistake, seen from the other side.
+        needed = argument.default is argument.empty and argument.name not in given
+        if needed and not suggest(argument.name, strangers):
+            yield ModelError(
+                f"the model's argument '{argument.name}' is neither an input nor a parameter"
+                f"{suggest(argument.name, given)}: received {', '.join(given)}; "
+                "add it to the inputs or to the prior."
+            )
+
+
+def unused_parameter(name: str) -> ModelError:
+    """What is wrong with a parameter that moves nothing."""
+    return ModelError(f"the model does not depend on its parameter '{name}'; remove it from the prior.", about=name)
 
 
 def _named(names: tuple[str, ...], values: np.ndarray) -> str:

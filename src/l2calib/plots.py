@@ -5,14 +5,18 @@ No global state: without `ax` every function draws on a figure of its own, which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
 from l2calib.arrays import jnp
+from l2calib.errors import DataError, suggest
+from l2calib.predicted import along
+from l2calib.prediction import Band
 from l2calib.result import Calibration
+from l2calib.styles import Style, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,23 +31,10 @@ _INK = "#333333"
 _PALE = "#999999"
 _SHOWN_MASS = 0.99
 _PER_ROW = 3
-
-
-class _Style(NamedTuple):
-    label: str
-    colour: str  # the Okabe-Ito palette: told apart by colour-blind readers too
-    dashes: tuple[float, ...]
-
-
-_STYLES = {
-    "gb-l2": _Style("general Bayes, $L^2$", "#0072B2", ()),
-    "koh": _Style("modified Kennedy-O'Hagan", "#D55E00", (5, 2)),
-    "nlm": _Style("non-linear regression", "#000000", (1, 1.2)),
-    "projected": _Style("projected $L^2$", "#009E73", (6, 1.5, 1, 1.5)),
-    "gb-ols": _Style("general Bayes, OLS", "#E69F00", (8, 2)),
-    "gb-l2-boot": _Style("general Bayes, $L^2$, bootstrap", "#56B4E9", (3, 1.5)),
-    "gb-ols-boot": _Style("general Bayes, OLS, bootstrap", "#CC79A7", (4, 1, 1, 1, 1, 1)),
-}
+_CURVE_POINTS = 201
+_HELD = (0.5, 0.95)
+_MODEL = Style("model", "#0072B2", (5, 2), "o")
+_SYSTEM = Style("system", "#D55E00", (), "o")
 
 
 def plot_fit(results: Results, ax: Axes | None = None) -> Axes:
@@ -73,6 +64,71 @@ def plot_marginal(results: Results, parameter: str, ax: Axes | None = None) -> A
     ax.set(xlim=(low, high), ylim=(0, 1.06 * peak), xlabel=parameter, ylabel="density", yticks=[])
     _bare(ax)
     ax.spines["left"].set_visible(False)
+    return ax
+
+
+def plot_prediction(
+    result: Calibration,
+    input: str | None = None,  # noqa: A002 - the word for it, here and in a problem
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the data, the model and the system with their bands, along one input.
+
+    With several inputs the curves hold the others at the middle of their ranges, and the data do not.
+    """
+    ax, problem = _axes(ax), result.problem
+    name = _chosen_input(result, input)
+    predicted = result.predict(along(problem.experiment.box, name, _CURVE_POINTS), level)
+    alone = len(problem.input_names) == 1
+    label = "observed" if alone else "observed, other inputs vary"
+    ax.plot(problem.x[:, problem.input_names.index(name)], problem.y, "o", ms=4, mfc="none", mec=_PALE, label=label)
+    _band(ax, predicted.inputs[name], predicted.model, _MODEL)
+    _band(ax, predicted.inputs[name], predicted.system, _SYSTEM)
+    ax.set(xlabel=name, ylabel=problem.response)
+    ax.margins(x=0.01)
+    ax.legend(frameon=False, handlelength=3)
+    _bare(ax)
+    return ax
+
+
+def plot_bias(
+    results: Results,
+    input: str | None = None,  # noqa: A002 - as above
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what the system has beyond the model, with its band, along one input; zero is a thin line."""
+    shown = _several(results)
+    ax, name = _axes(ax), _chosen_input(shown[0], input)
+    ax.axhline(0, color=_PALE, lw=0.8, zorder=1)
+    for result, style in zip(shown, _styles(shown), strict=True):
+        predicted = result.predict(along(result.problem.experiment.box, name, _CURVE_POINTS), level)
+        _band(ax, predicted.inputs[name], predicted.bias, style)
+    ax.set(xlabel=name, ylabel=f"bias of {shown[0].problem.response}")
+    ax.margins(x=0.01)
+    ax.legend(frameon=False, handlelength=3)
+    _bare(ax)
+    return ax
+
+
+def plot_joint(results: Results, first: str, second: str, ax: Axes | None = None) -> Axes:
+    """Draw the regions that hold half and 95% of the posterior of two parameters.
+
+    They are those of highest density on the line, where the bounds of a prior are far away.
+    """
+    shown = _several(results)
+    ax = _axes(ax)
+    for result, style in zip(shown, _styles(shown), strict=True):
+        joint = result.joint(first, second)
+        heights = _heights(joint.mass, _HELD)
+        only, dashes = [style.colour], [(0, style.dashes)] if style.dashes else ["solid"]
+        ax.contourf(joint.first, joint.second, joint.mass, [*heights, np.inf], colors=only, alpha=0.15)
+        ax.contour(joint.first, joint.second, joint.mass, heights, colors=only, linewidths=1.4, linestyles=dashes)
+        ax.plot([], [], label=style.label, **_line(style))
+    ax.set(xlabel=first, ylabel=second)
+    ax.legend(frameon=False, handlelength=3)
+    _bare(ax)
     return ax
 
 
@@ -124,6 +180,26 @@ def _fit_against_response(shown: Sequence[Calibration], ax: Axes) -> None:
     _bare(ax)
 
 
+def _chosen_input(result: Calibration, name: str | None) -> str:
+    names = result.problem.input_names
+    if name is None:
+        return names[0]
+    if name not in names:
+        raise DataError(f"there is no input '{name}'{suggest(str(name), names)}: the inputs are {', '.join(names)}.")
+    return name
+
+
+def _band(ax: Axes, x: NDArray[np.float64], band: Band, style: Style) -> None:
+    ax.fill_between(x, band.low, band.high, color=style.colour, alpha=0.18, lw=0)
+    ax.plot(x, band.mean, label=style.label, **_line(style))
+
+
+def _heights(mass: NDArray[np.float64], shares: Sequence[float]) -> NDArray[np.float64]:
+    """The masses of a grid's points, lowest first, above which these shares of the whole lie."""
+    falling = np.sort(mass.ravel())[::-1]
+    return np.sort(falling[np.searchsorted(np.cumsum(falling), shares)])
+
+
 def _prior(result: Calibration, parameter: str, low: float, high: float, ax: Axes) -> None:
     distribution = result.problem.experiment.prior.distributions[parameter]
     grid = np.linspace(low, high, 200)
@@ -147,12 +223,12 @@ def _several(results: Results) -> list[Calibration]:
     return [results] if isinstance(results, Calibration) else list(results)
 
 
-def _styles(shown: Sequence[Calibration]) -> list[_Style]:
-    spare = iter([style for method, style in _STYLES.items() if method not in {each.method for each in shown}] * 9)
-    return [_STYLES.get(each.method) or next(spare)._replace(label=each.method) for each in shown]
+def _styles(shown: Sequence[Calibration]) -> list[Style]:
+    styles = styles_of(each.method for each in shown)
+    return [styles[each.method] for each in shown]
 
 
-def _line(style: _Style) -> dict[str, Any]:
+def _line(style: Style) -> dict[str, Any]:
     return {"color": style.colour, "lw": 1.8, "dashes": style.dashes or (None, None)}
 
 

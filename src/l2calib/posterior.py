@@ -21,6 +21,7 @@ _CUT_WIDTH = 0.1
 _QUANTILE_TOLERANCE = 1e-9
 _FINE_WAVES = 8
 _QUANTILE_STEPS = 60
+_JITTER = 1e-12  # relative, for parameters that move together exactly
 
 
 class Target(NamedTuple):
@@ -204,3 +205,14 @@ def marginal_density(points: Points, parameter: Array, grid: Array) -> Array:
     width = 1.06 * sd[parameter] * effective**-0.2
     bells = jnp.exp(-(((grid[:, None] - points.z[:, parameter]) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
     return jnp.asarray(bells @ points.weights)
+
+
+def joint_density(z: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """A kernel estimate from draws z (N, 2): the density on a grid (P, P, 2) that leans as the draws do."""
+    covariance = np.cov(z.T)
+    centre, root = z.mean(axis=0), np.linalg.cholesky(covariance + np.diag(_JITTER * np.diag(covariance)))
+    white, width = np.linalg.solve(root, (z - centre).T), len(z) ** (-1 / 6)
+    axes = [np.linspace(each.min() - 3 * width, each.max() + 3 * width, points) for each in white]
+    bells = [np.exp(-(((axis[:, None] - each) / width) ** 2) / 2) for axis, each in zip(axes, white, strict=True)]
+    grid = centre + np.stack(np.meshgrid(*axes, indexing="ij"), -1) @ root.T
+    return grid, bells[0] @ bells[1].T / (2 * np.pi * width**2 * len(z) * np.diag(root).prod())

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from l2calib import markup
 from l2calib.arrays import jax, jnp
 from l2calib.engines import Engine, Integrate
 from l2calib.errors import DataError, MethodError, Status, suggest, whole_number
 from l2calib.experiment import Problem
 from l2calib.methods import DensityMethod, DrawingMethod
-from l2calib.posterior import PROBABILITIES
+from l2calib.posterior import PROBABILITIES, joint_density
+from l2calib.predicted import Prediction, along, checked_level, points_of, tree_name
+from l2calib.prediction import DRAWS, Predictor, check_finite, predictor
 from l2calib.solve import Solution, independent_draws, marginal_curve, solve_one, stage_keys
 
 if TYPE_CHECKING:
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 
 SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
 _CHAINS = 4
+_JOINT_DRAWS = 4000
+_LEVEL = 0.95
+_PROFILE_POINTS = 121
+_PREDICTION = 2  # of the streams of randomness that a seed stands for
 _MAXIMUM_SEED = 2**63 - 1
 
 
@@ -33,6 +41,14 @@ class Rho:
 
     psi: np.ndarray
     kappa: float
+
+
+class Joint(NamedTuple):
+    """Two parameters on a grid (P, P) that is even on the line but not in them: their values, and each point's mass."""
+
+    first: np.ndarray
+    second: np.ndarray
+    mass: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +164,53 @@ class Calibration:
 
     def marginal(self, name: str, points: int = 200) -> tuple[np.ndarray, np.ndarray]:
         """The marginal posterior density of one parameter: a grid of values and the density there."""
+        whole_number(points, "the number of points", least=2)
+        j = self._index(name)
+        curve = marginal_curve(self.problem.experiment.prior, points)
+        theta, density = curve(self.solution.points, j)
+        return np.asarray(theta), np.asarray(density)
+
+    def joint(self, first: str, second: str, points: int = 80) -> Joint:
+        """The joint posterior of two parameters on a grid, estimated from draws."""
+        whole_number(points, "the number of points", least=2)
+        pair = [self._index(first), self._index(second)]
+        if first == second:
+            raise MethodError(f"a joint posterior needs two parameters: received '{first}' twice; name another one.")
+        prior, drawn = self.problem.experiment.prior, np.column_stack(list(self.draws(_JOINT_DRAWS).values()))
+        grid, density = joint_density(np.asarray(prior.to_line(jnp.asarray(drawn)))[:, pair], points)
+        line = np.zeros((*density.shape, prior.dimension))
+        line[..., pair] = grid
+        theta = np.asarray(prior.from_line(jnp.asarray(line)))[..., pair]
+        return Joint(theta[..., 0], theta[..., 1], density / density.sum())
+
+    def _index(self, name: str) -> int:
         if name not in self.parameter_names:
             near = suggest(str(name), self.parameter_names)
             raise MethodError(
                 f"there is no parameter '{name}'{near}: the parameters are {', '.join(self.parameter_names)}."
             )
-        whole_number(points, "the number of points", least=2)
-        j = self.parameter_names.index(name)
-        curve = marginal_curve(self.problem.experiment.prior, points)
-        theta, density = curve(self.solution.points, j)
-        return np.asarray(theta), np.asarray(density)
+        return self.parameter_names.index(name)
+
+    def predict(self, x: Any, level: float = _LEVEL) -> Prediction:
+        """The model, the system and the bias at inputs `x`, a frame or mapping of columns in physical units.
+
+        The first call draws what the system depends on besides theta; later ones are quicker.
+        """
+        probability, experiment = checked_level(level), self.problem.experiment
+        points = points_of(x, experiment.box)
+        predicted = self._predicted(points, probability)
+        check_finite(experiment, points, np.isfinite(predicted.model.mean))
+        return predicted
+
+    def _predicted(self, points: np.ndarray, level: float) -> Prediction:
+        columns = dict(zip(self.problem.input_names, points.T, strict=True))
+        return Prediction(columns, *self._predictor.bands(points, level), level)
+
+    @functools.cached_property
+    def _predictor(self) -> Predictor:
+        theta = np.column_stack(list(self.draws(DRAWS).values()))
+        rng = np.random.default_rng((int(self.seed), _PREDICTION))
+        return predictor(self.problem.experiment, self.problem.y, theta, rng)
 
     def as_json(self) -> dict[str, Any]:
         """The entry of this result in the command line's JSON."""
@@ -177,7 +230,11 @@ class Calibration:
         }
 
     def to_datatree(self, draws: int = 4000) -> xr.DataTree:
-        """An ArviZ DataTree: posterior draws, the data, and what was learnt on the way as attributes."""
+        """An ArviZ DataTree: posterior draws, the data, and what was learnt on the way as attributes.
+
+        Beside ArviZ's groups it holds `summary`, the densities in `marginals`, and predictions: `fitted` at the
+        observations, and `profiles/NAME` along every input with the others at the middle of their ranges.
+        """
         import xarray as xr
         from arviz_base import from_dict
 
@@ -187,14 +244,30 @@ class Calibration:
         tree = from_dict(
             {
                 "posterior": {name: values.reshape(_CHAINS, per_chain) for name, values in drawn.items()},
-                "observed_data": {problem.response: problem.y},
-                "constant_data": {name: problem.x[:, j] for j, name in enumerate(problem.input_names)},
+                "observed_data": {tree_name(problem.response): problem.y},
+                "constant_data": {tree_name(name): problem.x[:, j] for j, name in enumerate(problem.input_names)},
             }
         )
-        summary = self.summary().to_xarray()
-        tree["summary"] = xr.DataTree(summary)
+        tree["summary"] = xr.DataTree(self.summary().to_xarray())
+        tree["marginals"] = xr.DataTree(self._marginals())
+        for name in problem.input_names:  # a model may have a pole where the range of an input ends
+            columns = along(problem.experiment.box, name, _PROFILE_POINTS)
+            profile = self._predicted(np.column_stack(list(columns.values())), _LEVEL)
+            tree[f"profiles/{tree_name(name)}"] = xr.DataTree(profile.to_dataset("point"))
+        tree["fitted"] = xr.DataTree(self._predicted(problem.x, _LEVEL).to_dataset("observation"))
         tree.attrs = {**self._attributes()}
         return tree
+
+    def _marginals(self) -> xr.Dataset:
+        """The marginal posterior densities on grids of values, and the priors there."""
+        import xarray as xr
+
+        values, densities = (np.array(part) for part in zip(*map(self.marginal, self.parameter_names), strict=True))
+        distributions = self.problem.experiment.prior.distributions.values()
+        log_priors = [each.log_density(jnp.asarray(row)) for each, row in zip(distributions, values, strict=True)]
+        by_grid = {"value": values, "density": densities, "prior": np.exp(np.array(log_priors))}
+        variables = {name: (("parameter", "grid"), array) for name, array in by_grid.items()}
+        return xr.Dataset(variables, coords={"parameter": list(self.parameter_names)})
 
     def _attributes(self) -> dict[str, Any]:
         from l2calib import __version__
@@ -209,6 +282,7 @@ class Calibration:
         return {
             "creation_library": "l2calib",
             "creation_library_version": __version__,
+            "response": self.problem.response,
             "method": self.method,
             "engine": self.engine,
             "status": str(self.status),
@@ -231,6 +305,16 @@ class Calibration:
 
     def __repr__(self) -> str:
         return f"Calibration({self.method}, {self.status})\n{self.summary()}"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *row.values()) for name, row in self.rows.items()]
+        learnt = [f"{name} = {value:.4g}" for name, value in (("gamma", self.gamma), ("sigma2", self.sigma2)) if value]
+        return markup.block(
+            f"Calibration by {self.method}: {self.status}",
+            markup.table(("parameter", *SUMMARY_COLUMNS), rows),
+            *map(markup.paragraph, [", ".join(learnt)] if learnt else []),
+            *map(markup.paragraph, self.messages),
+        )
 
 
 def load(path: str | os.PathLike[str]) -> xr.DataTree:

@@ -9,11 +9,14 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from l2calib.cli import study
+from l2calib.cli.check import check
+from l2calib.cli.init import init
+from l2calib.cli.report import report
 from l2calib.cli.terminal import (
     BAD_INPUT,
     FAILED,
@@ -31,11 +34,14 @@ from l2calib.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from l2calib.experiment import Problem
     from l2calib.result import Calibration
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(study.app, name="study")
-app.command()(study.design)
+app.command()(init)
+app.command()(check)
+app.command()(report)
 
 _Spec = Annotated[str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")]
 _Methods = Annotated[
@@ -50,7 +56,7 @@ _Methods = Annotated[
 _Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The source of all randomness.", min=0)]
 _Out = Annotated[
     str | None,
-    typer.Option("--out", metavar="DIR", help="Write results.json, a NetCDF file per method and figures here."),
+    typer.Option("--out", metavar="DIR", help="Write JSON, a NetCDF file per method and figures here."),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
@@ -97,6 +103,9 @@ def compare(spec: _Spec, seed: _Seed = 0, out: _Out = None, json: _Json = False)
     _answer(spec, None, seed, out, json)
 
 
+app.command()(study.design)
+
+
 def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, json: bool) -> None:
     with failures_as_sentences():
         if out == "":  # a variable of the shell that was never set; as a path it would be the current folder
@@ -106,34 +115,47 @@ def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, js
 
         with silent_stdout():
             with stopped_by_interrupt():
-                results = _calibrate(spec, methods, seed, folder)
+                results, files = _calibrate(spec, methods, seed, folder)
             text = as_json(spec, seed, results)
             if folder is not None:
                 from l2calib.cli.files import write
 
-                write(folder, text, results)
+                write(folder, {"results.json": text, **files}, results)
         for result in results:
             for sentence in result.status.sentences():
                 say(f"note on {result.method}: {sentence}")
         show(text if json else printable(tables(results)))
 
 
-def _calibrate(spec: str, methods: list[str] | None, seed: int, out: Path | None) -> list[Calibration]:
+def _calibrate(
+    spec: str, methods: list[str] | None, seed: int, out: Path | None
+) -> tuple[list[Calibration], dict[str, str]]:
+    """The results, and what is to be written beside them."""
     from l2calib.calibration import calibrate
-    from l2calib.cli.files import check_writable
     from l2calib.methods import PAPER_METHODS, method_named
     from l2calib.spec import load_problem
 
     chosen = [method_named(name) for name in dict.fromkeys(methods or PAPER_METHODS)]
     problem = load_problem(spec)
-    if out is not None:
-        check_writable(out)
+    source = None if out is None else _origin(spec, problem, out)
     results: list[Calibration] = []
     with _progress() as show:
         for method in chosen:
             show(f"calibrating by {method.name} ({len(results) + 1} of {len(chosen)})")
             results.append(calibrate(problem, method=method, seed=seed))
-    return results
+    if source is None:
+        return results, {}
+    from l2calib.cli.output import run_json
+
+    return results, {"run.json": run_json(source, seed, results)}
+
+
+def _origin(spec: str, problem: Problem, out: Path) -> dict[str, Any]:
+    from l2calib.cli.files import check_writable
+    from l2calib.cli.provenance import origin
+
+    check_writable(out)
+    return origin(spec, problem)
 
 
 @contextlib.contextmanager

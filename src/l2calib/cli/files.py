@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from l2calib.errors import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from l2calib.result import Calibration
 
@@ -26,15 +26,16 @@ def check_writable(folder: Path) -> None:
         )
 
 
-def write(folder: Path, json: str, results: Sequence[Calibration]) -> list[Path]:
-    """Write results.json, a NetCDF file per method and the figure, and return their paths."""
+def write(folder: Path, texts: Mapping[str, str], results: Sequence[Calibration]) -> list[Path]:
+    """Write texts by their names, a NetCDF file per method and the figure, and return their paths."""
     from l2calib.plots import plot_calibration, save_figure
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".l2calib-", dir=folder) as name:
             staging = Path(name)
-            (staging / "results.json").write_text(json + "\n", encoding="utf-8")
+            for file, text in texts.items():
+                (staging / file).write_text(text + "\n", encoding="utf-8")
             for result in results:
                 result.save(staging / f"{result.method}.nc")
             save_figure(plot_calibration(results), staging / "calibration")

@@ -23,6 +23,13 @@ def as_json(spec: str, seed: int, results: Sequence[Calibration]) -> str:
     return json.dumps(answer, indent=2, allow_nan=False)
 
 
+def run_json(origin: dict[str, Any], seed: int, results: Sequence[Calibration]) -> str:
+    """Return one JSON object that says where the results come from."""
+    from l2calib.cli.provenance import provenance
+
+    return json.dumps(_plain(provenance(origin, seed, results)), indent=2, allow_nan=False)
+
+
 def tables(results: Sequence[Calibration]) -> Group:
     """Lay the results out: the posteriors by method and parameter, and below them what each method learnt besides."""
     from rich.console import Group

@@ -111,4 +111,9 @@ def failures_as_sentences() -> Iterator[None]:
 
 def say(sentence: str) -> None:
     """Tell people, on stderr, what is not part of the answer."""
-    typer.echo(f"l2calib: {' '.join(sentence.split())}", err=True)
+    typer.echo(f"l2calib: {one_line(sentence)}", err=True)
+
+
+def one_line(sentence: str) -> str:
+    """A sentence without the line breaks that what it quotes may hold."""
+    return " ".join(sentence.split())

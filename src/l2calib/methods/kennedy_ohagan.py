@@ -25,6 +25,8 @@ from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates, Minima, scan_maxima
 from l2calib.smoother import GCV, SmootherTables, left_out_square
 
+PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
+KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
 _KAPPA_BOUNDS = (1e-8, 1e4)
 _KAPPA_POINTS = 71
 _KEPT_KAPPA = 10
@@ -113,8 +115,8 @@ class KennedyOHagan:
     """
 
     orthogonal: Literal["estimate", "parameter", "none"] = "estimate"
-    psi_prior: Distribution = field(default_factory=lambda: LogNormal(math.log(5.0), 1.5))
-    kappa_prior: Distribution = field(default_factory=lambda: LogNormal(math.log(0.05), 3.0))
+    psi_prior: Distribution = PSI_PRIOR
+    kappa_prior: Distribution = KAPPA_PRIOR
     smoother: GCV = field(default_factory=GCV)
 
     def __post_init__(self) -> None:

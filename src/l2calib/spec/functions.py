@@ -19,7 +19,7 @@ def load_function(reference: str, folder: Path) -> Callable[..., Any]:
     """Return the function that ``file.py:function`` names, the file being relative to `folder`."""
     file, colon, name = reference.rpartition(":")
     if not (colon and file and name):
-        raise ModelError(f"the model 'python = {reference!r}' names no function; write it like 'model.py:fall_time'.")
+        raise ModelError(f"the model {reference!r} names no function; write it like 'model.py:fall_time'.")
     path = folder / file
     if not path.is_file():
         raise ModelError(f"the model file '{path}' does not exist; paths are relative to the spec.")
@@ -29,7 +29,7 @@ def load_function(reference: str, folder: Path) -> Callable[..., Any]:
         own = [each for each, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise ModelError(
             f"the model file '{path}' has no function '{name}'{suggest(name, own)}; "
-            f"it defines {', '.join(own) or 'none'}."
+            f"it defines {', '.join(own) or 'nothing'}; name a function that it defines."
         )
     return function  # type: ignore[no-any-return]
 
@@ -44,7 +44,7 @@ def _run(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # the file is the user's, so anything may come out of it
-        raise ModelError(f"the model file '{path}' cannot be imported: {_reason(error, path)}.") from None
+        raise ModelError(f"the model file '{path}' cannot be imported: {_reason(error, path)}; mend it.") from None
     finally:
         sys.path.pop(0)
     return module

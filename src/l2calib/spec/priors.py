@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from l2calib import distributions as catalogue
 from l2calib.errors import PriorError, SpecError, suggest
-from l2calib.expression import compile_expression
+from l2calib.expression import compile_expression, parse
 
 if TYPE_CHECKING:
     from l2calib.distributions import Distribution
@@ -40,10 +40,10 @@ def parse_prior(parameter: str, text: str) -> Distribution:
     signature = inspect.signature(kind)
     try:
         bound = signature.bind(*_positional(arguments), **_by_name(arguments))
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, SpecError):
-        wanted = f"{plain[_squeezed(name)]}({', '.join(signature.parameters)})"
+    except (ValueError, TypeError, RecursionError, SpecError):
         raise PriorError(
-            f"the prior of '{parameter}' is {text!r:.80}; what can be read is {wanted}, each a number."
+            f"the prior of '{parameter}' is {text!r:.80}; what can be read is {_form(plain[_squeezed(name)])}, "
+            "each a number."
         ) from None
     try:
         return kind(*bound.args, **bound.kwargs)
@@ -51,8 +51,17 @@ def parse_prior(parameter: str, text: str) -> Distribution:
         raise PriorError(f"the prior of '{parameter}' is {text!r:.80}: {error}") from None
 
 
+def prior_forms() -> list[str]:
+    """How each prior is written, with the names of its arguments."""
+    return [_form(name) for name in _PRIORS]
+
+
+def _form(name: str) -> str:
+    return f"{name}({', '.join(inspect.signature(_PRIORS[name]).parameters)})"
+
+
 def _call(arguments: str) -> ast.Call:
-    call = ast.parse(f"f({arguments})", mode="eval").body
+    call = parse(f"f({arguments})")
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise TypeError(arguments)
     return call

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,6 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from l2calib.errors import DataError, SpecError
 from l2calib.plots import save_figure
 from l2calib.study.scales import show_coverage, show_decades, show_mean
+from l2calib.styles import Style, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,25 +32,6 @@ _WIDTH = 7.2
 _SIZE = "observations, $n$"
 _NORMAL = "normal"
 _ERRORS = {"normal": "normal errors", "t": "t errors (3 degrees of freedom)", "skew-normal": "skew-normal errors"}
-
-
-class _Style(NamedTuple):
-    label: str
-    marker: str
-    colour: str
-    hollow: bool = False
-
-
-_STYLES = {
-    "nlm": _Style("non-linear regression", "o", _PALE),
-    "koh": _Style("modified Kennedy-O'Hagan", "s", _PALE),
-    "projected": _Style("projected $L^2$", "^", _PALE),
-    "gb-l2": _Style("general Bayes, $L^2$", "D", _INK),
-    "gb-ols": _Style("general Bayes, OLS", "v", _INK),
-    "gb-l2-boot": _Style("general Bayes, $L^2$, bootstrap", "D", _INK, hollow=True),
-    "gb-ols-boot": _Style("general Bayes, OLS, bootstrap", "v", _INK, hollow=True),
-}
-_SPARE_MARKERS = "PX*<>hp"
 
 
 def write_figures(frame: pd.DataFrame, folder: Path) -> list[Path]:
@@ -157,17 +139,18 @@ def _rows(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:
     return rows.sort_values("n", kind="stable")
 
 
-def _methods(rows: pd.DataFrame) -> list[tuple[str, _Style, float]]:
+def _methods(rows: pd.DataFrame) -> list[tuple[str, Style, float]]:
     """The methods in the paper's order, each with its style and its shift, so that none hides another at the same n."""
-    found = set(rows["method"])
-    others = sorted(found - _STYLES.keys())
-    names = [*(name for name in _STYLES if name in found), *others]
-    spare = {name: _Style(_plain(name), _SPARE_MARKERS[i % 7], _PALE) for i, name in enumerate(others)}
-    step, middle = 0.09 * _gap(rows), (len(names) - 1) / 2
-    return [(name, {**_STYLES, **spare}[name], step * (i - middle)) for i, name in enumerate(names)]
+    styles = styles_of(rows["method"])
+    step, middle = 0.09 * _gap(rows), (len(styles) - 1) / 2
+    return [(name, _grey(name, style), step * (i - middle)) for i, (name, style) in enumerate(styles.items())]
 
 
-def _draw(rows: pd.DataFrame, column: str, error: str | None, style: _Style, shift: float, axes: Axes) -> None:
+def _grey(method: str, style: Style) -> Style:
+    return style._replace(colour=_INK if method.startswith("gb-") else _PALE)
+
+
+def _draw(rows: pd.DataFrame, column: str, error: str | None, style: Style, shift: float, axes: Axes) -> None:
     if rows.empty:
         return
     x = rows["n"].to_numpy(dtype=float) + shift

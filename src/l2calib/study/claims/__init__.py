@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from l2calib.study.claims import paper
 from l2calib.study.claims.cells import paper_rows, select
 from l2calib.study.claims.judging import Claim, Part, Verdict
-from l2calib.study.claims.markdown import as_markdown
+from l2calib.study.claims.markdown import as_markdown, by_group, counts
 from l2calib.study.claims.wiffle import Wiffle, no_evidence, wiffle_balls, wiffle_evidence
 
 if TYPE_CHECKING:
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Claim", "Part", "Verdict", "Wiffle", "as_markdown", "claims_table", "wiffle_evidence"]
+__all__ = [
+    "Claim",
+    "Part",
+    "Verdict",
+    "Wiffle",
+    "as_markdown",
+    "by_group",
+    "claims_table",
+    "counts",
+    "wiffle_evidence",
+]
 
 
 class _Assertion(NamedTuple):

@@ -68,22 +68,28 @@ def _part_verdicts(claim: Claim) -> str:
 def _part(part: Part) -> str:
     head = f"({part.letter}) **{part.text}: {part.verdict}.** Rule: {part.rule}"
     if part.cells.empty:
-        return f"{head}\n\nThe study has no cells for this."
+        return f"{head}\n\n{counts(part)}"
+    return f"{head}\n\n{counts(part)}\n\n{_table(*by_group(part))}"
+
+
+def counts(part: Part) -> str:
+    """In how many cells a part holds, and its worst cell, in sentences."""
+    if part.cells.empty:
+        return "The study has no cells for this."
     outcome = part.outcome
     holds, against, left = (int((outcome == what).sum()) for what in (HOLDS, CONTRADICTED, OPEN))
-    counts = f"Holds in {holds}, contradicted in {against}, open in {left} of {len(outcome)}"
-    counts += f" (z = {critical(len(outcome)):.2f})." if _noisy(part) else "."
+    counted = f"Holds in {holds}, contradicted in {against}, open in {left} of {len(outcome)}"
+    counted += f" (z = {critical(len(outcome)):.2f})." if _noisy(part) else "."
     if part.verdict == "not tested":
-        counts += " Too few are decided for a verdict: more replications would tell."
-    return (
-        f"{head}\n\n{counts} Worst cell: {_cell(_worst(part.cells, part.margin), part, _NAMES)}.\n\n{_by_group(part)}"
-    )
+        counted += " Too few are decided for a verdict: more replications would tell."
+    return f"{counted} Worst cell: {_cell(_worst(part.cells, part.margin), part, _NAMES)}."
 
 
-def _by_group(part: Part) -> str:
+def by_group(part: Part) -> tuple[list[str], list[list[str]]]:
+    """The figures of a part group by group, as the head and the rows of a table."""
     if all(len(group) == 1 for _, group in part.groups):
         rows = [[*key, group_verdict(cell["outcome"]), _cell(cell.iloc[0], part, ())] for key, cell in part.groups]
-        return _table([*part.by, "verdict", "number"], rows)
+        return [*part.by, "verdict", "number"], rows
     figures = ["verdict", "holds", "contradicted", "open", "lowest", "median", "highest", "contradicted at"]
     clean = [group for _, group in part.groups if (group["outcome"] == HOLDS).all()]
     together = len(clean) > 1 and len(part.groups) > _LISTED
@@ -94,7 +100,7 @@ def _by_group(part: Part) -> str:
 
         others = f"{len(clean)} others" if told else f"all {len(clean)}"
         rows.append([others, *[""] * (len(part.by) - 1), *_figures(pd.concat(clean), part, ())])
-    return _table([*part.by, *figures, "worst cell"], rows)
+    return [*part.by, *figures, "worst cell"], rows
 
 
 def _figures(group: pd.DataFrame, part: Part, known: Sequence[str]) -> list[str]:
