@@ -88,10 +88,13 @@ def test_what_will_hurt_is_said_at_once(run, table):
         ([*LINE[:3], "x=0:0.5", *LINE[4:]], "leaves its range"),
         ([*LINE[:3], "note", *LINE[4:]], "non-numeric"),
         ([*LINE[:5], "a + b * x.T", *LINE[6:]], "holds 'x.T'"),
-        ([*LINE[:5], "2 * x", *LINE[6:8]], "does not depend on its parameter 'a'"),
-        ([*LINE[:5], "2 * x"], "no names besides its inputs"),
+        ([*LINE[:5], "b * x", *LINE[6:]], "does not depend on its parameter 'a'"),
+        ([*LINE[:5], "2 * x", *LINE[6:]], "names nothing but columns of the data; name what is to be calibrated"),
         ([*LINE, "--prior", "c"], "--prior must be like 'g=uniform(0, 20)': received 'c'"),
-        ([*LINE, "--prior", "a=unifrom(0, 1)"], "did you mean 'uniform'?"),
+        ([*LINE[:-2], "--prior", "b=unifrom(0, 1)"], "did you mean 'uniform'?"),
+        ([*LINE, "--prior", "b=uniform(0, 1)"], "--prior was given 2 times for 'b'; give it once"),
+        ([*LINE, "--input", "x"], "--input was given 2 times for 'x'; give it once"),
+        ([*LINE[:5], "lines.py:line", *PRIORS], "name a function with --python"),
         ([*LINE, "--prior", "c=uniform(0, 1)"], "does not depend on its parameter 'c'"),
         ([*LINE[:5], "sqrt(a) + b * x", *LINE[6:]], "model.expression: the model returns NaN at a = -"),
         ([*LINE, "--out", ""], "received an empty --out"),
@@ -236,8 +239,12 @@ def test_a_terminal_is_asked_until_the_spec_is_right(started, table):
     )
     assert "column 'note' has 20 non-numeric values" in terminal.answer(response, "y")
     terminal.answer(model, "a + b * x.T")
-    assert "holds 'x.T'" in terminal.answer(model, "sqrt(a) + b * x")
-    terminal.answer("Inputs, the columns that the model depends on, separated by commas [x]", "")
+    assert "holds 'x.T'" in terminal.answer(model, "2 * x")
+    assert "names nothing but columns" in terminal.answer(model, "sqrt(a) + b * x")
+    terminal.answer("Inputs, the columns that the model depends on, separated by commas [x]", "x, y")
+    assert "'y' is the response already" in terminal.answer(
+        "Inputs, the columns that the model depends on, separated by commas [x]", ""
+    )
     terminal.answer(limits, "0")
     assert "write it like 0:5" in terminal.answer(limits, "")
     assert "Parameters: a, b. A prior is one of uniform(low, high), " in terminal.answer("Prior of a", "")

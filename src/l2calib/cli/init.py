@@ -108,6 +108,8 @@ def _given(
 
     if expression is not None and python is not None:
         raise SpecError("both --expression and --python were given; a spec has one model, so give one.")
+    if expression is not None and kind_of(expression) == "python":
+        raise SpecError(f"--expression must be a formula: received '{expression}'; name a function with --python.")
     if python is not None and kind_of(python) != "python":
         raise SpecError(
             f"--python must name a function of a Python file: received '{python}'; write model.py:function."
@@ -115,9 +117,17 @@ def _given(
     return Answers(
         response,
         expression if python is None else python,
-        dict(_named_range(each, columns) for each in inputs or []),
-        dict(_named_prior(each) for each in prior or []),
+        _by_name("--input", [_named_range(each, columns) for each in inputs or []]),
+        _by_name("--prior", [_named_prior(each) for each in prior or []]),
     )
+
+
+def _by_name(option: str, pairs: list[tuple[str, _T]]) -> dict[str, _T]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f"{option} was given {names.count(name)} times for '{name}'; give it once.")
+    return dict(pairs)
 
 
 def _named_range(text: str, columns: Mapping[str, Sequence[str]]) -> tuple[str, str | None]:

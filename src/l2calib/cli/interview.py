@@ -55,7 +55,7 @@ class Interview:
         model = given.model or self.ask(
             "Model, a formula like a + b * x, or FILE.py:FUNCTION", before.model, self.model
         )
-        inputs = given.inputs or self.ask_inputs(response, model, before)
+        inputs = given.inputs or self.ask_inputs(response, model, given, before)
         ranges = {name: limits or self.ask_range(name, before) for name, limits in inputs.items()}
         return Answers(response, model, dict(ranges), self.ask_priors(model, [*inputs], given, before))
 
@@ -70,13 +70,18 @@ class Interview:
         for name, text in given.prior.items():
             parse_prior(name, text)
 
-    def ask_inputs(self, response: str, model: str, before: Answers) -> dict[str, str | None]:
+    def ask_inputs(self, response: str, model: str, given: Answers, before: Answers) -> dict[str, str | None]:
         likely = [name for name in model_names(model) if name in self.columns and name != response]
-        return self.ask(
-            "Inputs, the columns that the model depends on, separated by commas",
-            ", ".join(before.inputs or likely) or None,
-            self.inputs,
-        )
+
+        def chosen(text: str) -> dict[str, str | None]:
+            inputs = self.inputs(text)
+            if response in inputs:
+                raise DataError(f"'{response}' is the response already; name other columns as inputs.")
+            parameters_of(model, list(inputs), given)
+            return inputs
+
+        suggestion = ", ".join(before.inputs or likely) or None
+        return self.ask("Inputs, the columns that the model depends on, separated by commas", suggestion, chosen)
 
     def ask_range(self, name: str, before: Answers) -> str:
         values = column(self.columns, name)
@@ -104,6 +109,10 @@ class Interview:
         return text
 
     def model(self, text: str) -> str:
+        if kind_of(text) == "expression" and all(name in self.columns for name in model_names(text)):
+            raise ModelError(
+                f"the model {text!r:.60} names nothing but columns of the data; name what is to be calibrated in it."
+            )
         model_names(text)
         return text
 
