@@ -193,6 +193,12 @@ def test_one_method_needs_no_name(tmp_path):
     assert 'type="checkbox"' not in page_of(tmp_path)
 
 
+def test_a_gap_in_a_curve_is_no_obstacle(tmp_path):
+    write_run(tmp_path, methods=("gb-l2",), bias=lambda x: np.where(x > 1.9, np.nan, 0.0))
+    charts = [json.loads(data) for data in Page(page_of(tmp_path)).data if '"bias of y"' in data]
+    assert charts[0]["marks"][1]["y"][-1] is None
+
+
 def test_many_methods_are_told_together(tmp_path):
     run = read_run(write_run(tmp_path, methods=tuple(STYLES)))
     assert answer(run, "a").endswith("; the other 6 methods put it between 1.33 and 1.83.")
@@ -258,6 +264,7 @@ def test_the_ranges_where_the_band_excludes_zero():
         (10, 10, "above"),
     ]
     assert excluded(profile(np.full(11, -3))) == [(0, 10, "below")]
+    assert excluded(profile([np.nan] * 3 + [2, 2] + [0] * 6)) == [(3, 4, "above")]  # the model may have a pole
 
 
 def test_the_bias_is_told_in_a_sentence_by_all_who_say_the_same():

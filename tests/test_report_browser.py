@@ -178,7 +178,7 @@ def test_the_chooser_changes_the_picture(visit):
     before = plot(page, "Coverage of 95% intervals").inner_html()
     page.get_by_label("Configuration", exact=True).select_option(label="4")
     assert page.locator("#figures .plot:visible").count() == 9
-    page.get_by_label("Errors").select_option(label="t errors (3 degrees of freedom)")
+    page.get_by_label("Errors", exact=True).select_option(label="t errors (3 degrees of freedom)")
     labels = page.locator(".plot:visible").evaluate_all("plots => plots.map(each => each.ariaLabel)")
     assert len(labels) == 10
     assert all("configuration 4, t errors" in label for label in labels)
@@ -187,7 +187,7 @@ def test_the_chooser_changes_the_picture(visit):
 
 def test_the_input_can_be_chosen(visit):
     page = visit("hostile")
-    page.get_by_label("Along the input").select_option(label="z")
+    page.get_by_label("Along the input", exact=True).select_option(label="z")
     assert (
         page.locator("#bias .plot:visible")
         .get_attribute("aria-label")

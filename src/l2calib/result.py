@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
 _CHAINS = 4
-_JOINT_DRAWS = 4000
+_SAMPLE = 4000
 _LEVEL = 0.95
 _PROFILE_POINTS = 121
 _PREDICTION = 2  # of the streams of randomness that a seed stands for
@@ -176,8 +176,8 @@ class Calibration:
         pair = [self._index(first), self._index(second)]
         if first == second:
             raise MethodError(f"a joint posterior needs two parameters: received '{first}' twice; name another one.")
-        prior, drawn = self.problem.experiment.prior, np.column_stack(list(self.draws(_JOINT_DRAWS).values()))
-        grid, density = joint_density(np.asarray(prior.to_line(jnp.asarray(drawn)))[:, pair], points)
+        prior = self.problem.experiment.prior
+        grid, density = joint_density(np.asarray(prior.to_line(jnp.asarray(self._sample)))[:, pair], points)
         line = np.zeros((*density.shape, prior.dimension))
         line[..., pair] = grid
         theta = np.asarray(prior.from_line(jnp.asarray(line)))[..., pair]
@@ -208,9 +208,13 @@ class Calibration:
 
     @functools.cached_property
     def _predictor(self) -> Predictor:
-        theta = np.column_stack(list(self.draws(DRAWS).values()))
         rng = np.random.default_rng((int(self.seed), _PREDICTION))
-        return predictor(self.problem.experiment, self.problem.y, theta, rng)
+        return predictor(self.problem.experiment, self.problem.y, self._sample[:DRAWS], rng)
+
+    @functools.cached_property
+    def _sample(self) -> np.ndarray:
+        """Draws of theta, as many as a DataTree holds: one compiled program makes both."""
+        return np.column_stack(list(self.draws(_SAMPLE).values()))
 
     def as_json(self) -> dict[str, Any]:
         """The entry of this result in the command line's JSON."""
@@ -229,7 +233,7 @@ class Calibration:
             "seconds": _number(self.seconds),
         }
 
-    def to_datatree(self, draws: int = 4000) -> xr.DataTree:
+    def to_datatree(self, draws: int = _SAMPLE) -> xr.DataTree:
         """An ArviZ DataTree: posterior draws, the data, and what was learnt on the way as attributes.
 
         Beside ArviZ's groups it holds `summary`, the densities in `marginals`, and predictions: `fitted` at the
