@@ -48,7 +48,7 @@ def test_cells_are_ordered_group_by_group():
     changes = sum(one != other for one, other in itertools.pairwise(groups))
     assert changes == len(set(groups)) - 1
     assert cells[0] == Cell("3", 12, "normal", "nlm", 0)
-    assert cells[0].group == ("3", 12, "nlm")
+    assert cells[0].group == ("3", 12)
 
 
 def test_repetitions_in_the_options_are_dropped():

@@ -22,6 +22,8 @@ from l2calib.engines.modes import Survey
 from l2calib.errors import Status
 from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
+from l2calib.smoother import Choice
+from l2calib.smoothing import choose
 from l2calib.solve import Solution, first_level, posterior, prepared, target_of
 
 _CHUNK_BYTES = 80e6  # small enough for the caches to help
@@ -43,14 +45,14 @@ class _Started(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def _starting(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> Any:
-    def start(shared: Any, y: Array, key: Array) -> tuple[Fit, Survey | None, Array]:
+    def start(shared: Any, y: Array, key: Array, choice: Choice | None) -> tuple[Fit, Survey | None, Array]:
         fit_key, engine_key = jax.random.split(key)
-        fit = method.fit(experiment, shared, y, fit_key)
+        fit = method.fit(experiment, shared, y, fit_key, choice)
         if isinstance(method, DrawingMethod):
             return fit, None, jax.random.key_data(engine_key)
         return fit, engine.survey(target_of(method, experiment, shared, fit)), jax.random.key_data(engine_key)
 
-    return compiled_for_batches(jax.vmap(start, (None, 0, 0)))
+    return compiled_for_batches(jax.vmap(start, (None, 0, 0, 0)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -106,9 +108,13 @@ class _Batch:
 
     def solve(self, responses: np.ndarray, keys: Array) -> Solution:
         start, size, chunk = _starting(*self._what), self._started_together, self._chunk(self._first)
+        method, experiment, _ = self._what
+        smoothing = method.smoothing
+        choices = None if smoothing is None else choose(smoothing, experiment, responses).choice
         for begin in range(0, self._number, size):
             rows = np.minimum(np.arange(begin, begin + size), self._number - 1)
-            found = start(self._shared, jnp.asarray(responses[rows]), keys[rows])
+            choice = None if choices is None else Choice(*(field[rows] for field in choices))
+            found = start(self._shared, jnp.asarray(responses[rows]), keys[rows], choice)
             started = _Started(rows, *jax.tree.map(np.asarray, found))
             for first in range(0, min(size, self._number - begin), chunk):
                 part = started.take(slice(first, first + chunk))

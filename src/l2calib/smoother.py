@@ -106,8 +106,16 @@ class Smooth(NamedTuple):
         return square / self.spectrum.vectors.shape[0]
 
 
-class _Choice(NamedTuple):
-    """rho for one y, without the eigenvectors of its psi: they are looked up once the choice is made."""
+class Choice(NamedTuple):
+    """rho for one y: psi on the grid, kappa, and how many cells off the grid psi may lie better."""
+
+    psi_index: Array
+    log_kappa: Array
+    shift: Array  # (k,)
+
+
+class _Candidate(NamedTuple):
+    """One rho with what is known of y there, but for the eigenvectors, which are many."""
 
     psi_index: Array
     log_kappa: Array
@@ -120,7 +128,7 @@ class _Choice(NamedTuple):
         return Smooth(spectrum, self.psi_index, kappa, self.rotated, self.rest, self.criterion, jnp.asarray(0))
 
 
-_T = TypeVar("_T", _Choice, Smooth)
+_T = TypeVar("_T", _Candidate, Smooth)
 
 
 def _better(one: _T, other: _T) -> _T:
@@ -179,46 +187,45 @@ class GCV:
         index = np.arange(per_input**inputs).reshape([per_input] * inputs)
         return np.asarray(index[(slice(None, None, _FINER[inputs]),) * inputs].ravel())
 
-    def fit(self, tables: SmootherTables, y: Array) -> Smooth:
-        """Choose rho for one y."""
-        found = _search(tables, y)
-        best = jnp.argmin(found.profile)
-        index = tables.searched[best]
-        (rotated,) = _rotations(tables.spectrum.vectors, index[None], y)
-        eigenvalues = tables.spectrum.eigenvalues[index]
-        chosen = self._polish(tables, eigenvalues, index, rotated, found.rest[best], found.log_kappa[best])
-        inputs = tables.among.shape[-1]
-        if inputs in _FINER:
-            chosen = _better(self._on_finer_grid(tables, chosen, y), chosen)
-        smooth = chosen.on(tables.spectrum.at(chosen.psi_index))
-        if moves_off_grid(inputs):
-            smooth = _better(self._off_grid(tables, chosen, _towards(found.profile, best, inputs), y), smooth)
+    def fit(self, tables: SmootherTables, y: Array, choice: Choice | None = None) -> Smooth:
+        """mu-hat for one y; `choice`, if it is known already."""
+        psi_index, log_kappa, shift = self.choose(tables, y) if choice is None else choice
+        found = _seen(tables, psi_index, log_kappa, y)
+        smooth = found.on(tables.spectrum.at(psi_index))
+        if moves_off_grid(shift.size):
+            smooth = _better(self._off_grid(tables, found, shift, y), smooth)
         return smooth._replace(status=self._status(smooth))
 
-    def _polish(
-        self, tables: SmootherTables, eigenvalues: Array, index: Array, rotated: Array, rest: Array, start: Array
-    ) -> _Choice:
+    def choose(self, tables: SmootherTables, y: Array) -> Choice:
+        """rho for one y, among those that are tabulated."""
+        found, inputs = _search(tables, y), tables.among.shape[-1]
+        best = jnp.argmin(found.profile)
+        chosen = self._polish(tables, _seen(tables, tables.searched[best], found.log_kappa[best], y))
+        if inputs in _FINER:
+            chosen = _better(self._on_finer_grid(tables, chosen, y), chosen)
+        shift = _towards(found.profile, best, inputs) if moves_off_grid(inputs) else jnp.zeros(inputs)
+        return Choice(chosen.psi_index, chosen.log_kappa, shift)
+
+    def _polish(self, tables: SmootherTables, start: _Candidate) -> _Candidate:
         """Newton's method for log kappa at one psi, kept within one cell of its start and within the bounds."""
+        return self._polished(tables, tables.spectrum.eigenvalues[start.psi_index], start)
+
+    def _polished(self, tables: SmootherTables, eigenvalues: Array, start: _Candidate) -> _Candidate:
         low, high = np.log(self.kappa_bounds)
         cell = tables.log_kappa[1] - tables.log_kappa[0]
-        squared, left_out = rotated**2, tables.spectrum.left_out
-
-        def score(log_kappa: Array) -> Array:
-            kappa = jnp.exp(log_kappa)
-            inverse = 1 / (kappa + eigenvalues)
-            trace = jnp.sum(inverse) + left_out / kappa
-            return jnp.log(jnp.sum(squared * inverse**2) + rest / kappa**2) - 2 * jnp.log(trace)
+        score = functools.partial(_score, eigenvalues, tables.spectrum.left_out, start.rotated**2, start.rest)
 
         def newton(_: int, log_kappa: Array) -> Array:
             slope, bend = jax.grad(score)(log_kappa), jax.grad(jax.grad(score))(log_kappa)
             step = jnp.where(bend > 0, slope / jnp.where(bend > 0, bend, 1.0), jnp.sign(slope) * cell / 4)
             moved = log_kappa - jnp.clip(step, -cell / 2, cell / 2)
-            return jnp.clip(moved, jnp.maximum(low, start - cell), jnp.minimum(high, start + cell))
+            first = start.log_kappa
+            return jnp.clip(moved, jnp.maximum(low, first - cell), jnp.minimum(high, first + cell))
 
-        log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start, low, high))
-        return _Choice(index, log_kappa, rotated, rest, score(log_kappa))
+        log_kappa = jax.lax.fori_loop(0, _NEWTON_STEPS, newton, jnp.clip(start.log_kappa, low, high))
+        return start._replace(log_kappa=log_kappa, criterion=score(log_kappa))
 
-    def _on_finer_grid(self, tables: SmootherTables, chosen: _Choice, y: Array) -> _Choice:
+    def _on_finer_grid(self, tables: SmootherTables, chosen: _Candidate, y: Array) -> _Candidate:
         """The best psi among those that are tabulated around one, corners included."""
         inputs = tables.among.shape[-1]
         per_input = _tabulated_per_input(inputs)
@@ -227,26 +234,20 @@ class GCV:
         steps = np.stack(np.meshgrid(*[np.arange(-1, 2)] * inputs, indexing="ij"), -1).reshape(-1, inputs)
         steps = steps[np.any(steps != 0, axis=1)]
         around = jnp.sum(strides * jnp.clip(place + steps, 0, per_input - 1), axis=1)
-        rotations = _rotations(tables.spectrum.vectors, around, y)
-
-        def look(there: Array, rotated: Array) -> _Choice:
-            rest = left_out_square(tables.complete[there], jnp.sum(rotated**2), jnp.sum(y**2))
-            eigenvalues = tables.spectrum.eigenvalues[there]
-            return self._polish(tables, eigenvalues, there, rotated, rest, chosen.log_kappa)
-
-        found = jax.vmap(look)(around, rotations)
+        starts = _seen_at(tables, around, jnp.full(len(steps), chosen.log_kappa), y)
+        found = jax.vmap(functools.partial(self._polish, tables))(starts)
         best = jnp.argmin(found.criterion)
-        nearby: _Choice = jax.tree.map(lambda array: array[best], found)
+        nearby: _Candidate = jax.tree.map(lambda array: array[best], found)
         return nearby
 
-    def _off_grid(self, tables: SmootherTables, chosen: _Choice, shift: Array, y: Array) -> Smooth:
+    def _off_grid(self, tables: SmootherTables, chosen: _Candidate, shift: Array, y: Array) -> Smooth:
         """Move psi by `shift` (k,) cells and factorise there."""
         cell = (np.log(self.psi_bounds[1]) - np.log(self.psi_bounds[0])) / (_GRID_PER_INPUT[shift.size] - 1)
         psi = jnp.exp(tables.spectrum.log_psi[chosen.psi_index] + cell * shift)
         moved = spectrum_at(psi, tables.among, tables.across, tables.functionals)
         nowhere, nothing = jnp.asarray(-1), jnp.asarray(0.0)
-        rotated = moved.vectors.T @ y
-        return self._polish(tables, moved.eigenvalues, nowhere, rotated, nothing, chosen.log_kappa).on(moved)
+        start = _Candidate(nowhere, chosen.log_kappa, moved.vectors.T @ y, nothing, nothing)
+        return self._polished(tables, moved.eigenvalues, start).on(moved)
 
     def _status(self, smooth: Smooth) -> Array:
         near, cell = 1e-6, np.log(self.kappa_bounds[1] / self.kappa_bounds[0]) / (self.kappa_points - 1)
@@ -299,11 +300,10 @@ def _stretches(sizes: np.ndarray, inverse_square: np.ndarray) -> list[tuple[np.n
 
 
 class _Found(NamedTuple):
-    """For every psi that is searched: the best kappa, its log score, and what of y is left out (S,)."""
+    """For every psi that is searched: the best kappa and its log score (S,)."""
 
     log_kappa: Array
     profile: Array
-    rest: Array
 
 
 @computed_together
@@ -323,10 +323,34 @@ def _search(tables: SmootherTables, responses: Array) -> _Found:
         rest = left_out_square(complete, jnp.sum(squared, axis=1), square)
         numerator = (squared @ inverse_square).T + rest * penalty
         offset, profile = _parabola_over_kappa(numerator / trace_square[:, None])
-        return _Found(tables.log_kappa[0] + step * offset, profile, rest)
+        return _Found(tables.log_kappa[0] + step * offset, profile)
 
     parts = [jax.lax.map(look, group) for group in tables.groups]
     return _Found(*(jnp.concatenate(fields).T for fields in zip(*parts, strict=True)))
+
+
+def _score(eigenvalues: Array, left_out: int, squared: Array, rest: Array, log_kappa: Array) -> Array:
+    """The log of the cross-validation score, for the squares of U' y."""
+    kappa = jnp.exp(log_kappa)
+    inverse = 1 / (kappa + eigenvalues)
+    trace = jnp.sum(inverse) + left_out / kappa
+    return jnp.log(jnp.sum(squared * inverse**2) + rest / kappa**2) - 2 * jnp.log(trace)
+
+
+def _seen(tables: SmootherTables, psi_index: Array, log_kappa: Array, y: Array) -> _Candidate:
+    """One rho with what is known of y there."""
+    seen = _seen_at(tables, psi_index[None], log_kappa[None], y)
+    candidate: _Candidate = jax.tree.map(lambda array: array[0], seen)
+    return candidate
+
+
+def _seen_at(tables: SmootherTables, places: Array, log_kappa: Array, y: Array) -> _Candidate:
+    """The same for several (I,)."""
+    rotated = _rotations(tables.spectrum.vectors, places, y)
+    rest = left_out_square(tables.complete[places], jnp.sum(rotated**2, axis=1), jnp.sum(y**2))
+    score = jax.vmap(_score, (0, None, 0, 0, 0))
+    left_out, eigenvalues = tables.spectrum.left_out, tables.spectrum.eigenvalues[places]
+    return _Candidate(places, log_kappa, rotated, rest, score(eigenvalues, left_out, rotated**2, rest, log_kappa))
 
 
 @one_after_the_other

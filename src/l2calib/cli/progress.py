@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from l2calib.study.plan import Cell
 
 _WINDOW = 60.0  # seconds over which the speed is taken
-_SHOWN_GROUPS = 3
+_SHOWN_LABELS = 3
 
 
 class StudyProgress:
@@ -30,7 +30,7 @@ class StudyProgress:
     def __init__(self, total: int, there: int, size: int) -> None:
         self.total, self.there, self._size = total, there, size
         self.finished = 0
-        self._groups: Counter[tuple[str, int, str]] = Counter()
+        self._under_way: Counter[str] = Counter()
         self._arrivals: deque[float] = deque()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -48,12 +48,12 @@ class StudyProgress:
             self._bar.stop()
 
     def started(self, cell: Cell) -> None:
-        self._groups[cell.group] += 1
+        self._under_way[_label(cell)] += 1
         self._update()
 
     def done(self, cell: Cell) -> None:
         self.finished += 1
-        self._groups -= Counter([cell.group])
+        self._under_way -= Counter([_label(cell)])
         self._arrivals.append(time.monotonic())
         self._update()
 
@@ -85,12 +85,12 @@ class StudyProgress:
     def _update(self) -> None:
         if self._bar is None or self._task is None:
             return
-        groups = [f"{configuration}/n={n}/{method}" for configuration, n, method in self._groups]
-        more = " ..." if len(groups) > _SHOWN_GROUPS else ""
+        labels = list(self._under_way)
+        more = " ..." if len(labels) > _SHOWN_LABELS else ""
         self._bar.update(
             self._task,
             completed=self.there + self.finished,
-            description=", ".join(groups[:_SHOWN_GROUPS]) + more,
+            description=", ".join(labels[:_SHOWN_LABELS]) + more,
             speed=f"{self._speed():,.0f} calibrations/s",
         )
 
@@ -100,6 +100,10 @@ class StudyProgress:
             self._arrivals.popleft()
         span = min(_WINDOW, now - self._started)
         return len(self._arrivals) * self._size / span if span > 0 else 0.0
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.configuration}/n={cell.n}/{cell.method}"
 
 
 def duration(seconds: float) -> str:

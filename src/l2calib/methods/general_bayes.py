@@ -10,10 +10,10 @@ from l2calib.arrays import Array
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, Loss, loss_candidates, loss_minima, loss_value
-from l2calib.methods.method import Fit
+from l2calib.methods.method import Fit, Smoothing
 from l2calib.minimise import Candidates
 from l2calib.scaling import Asymptotic, Fitted, Scaling
-from l2calib.smoother import GCV, SmootherTables
+from l2calib.smoother import GCV, Choice, SmootherTables
 
 
 class _Shared(NamedTuple):
@@ -38,11 +38,15 @@ class GeneralBayes:
     def name(self) -> str:
         return f"gb-{self.loss.name}{self.scaling.suffix}"
 
+    @property
+    def smoothing(self) -> Smoothing:
+        return Smoothing(self.smoother, with_model=False)
+
     def prepare(self, experiment: Experiment) -> _Shared:
         return _Shared(self.smoother.prepare(experiment), loss_candidates(self.loss, experiment))
 
-    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
-        smooth = self.smoother.fit(shared.tables, y)
+    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+        smooth = self.smoother.fit(shared.tables, y, choice)
         values = self.loss.values(experiment, smooth, y)
         minima = loss_minima(self.loss, experiment, shared.candidates, values)
         refit = functools.partial(self.smoother.fit, shared.tables)

@@ -21,9 +21,9 @@ from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
-from l2calib.methods.method import Fit
+from l2calib.methods.method import Fit, Smoothing
 from l2calib.minimise import Candidates, Minima, scan_maxima
-from l2calib.smoother import GCV, SmootherTables, left_out_square
+from l2calib.smoother import GCV, Choice, SmootherTables, left_out_square
 
 PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
 KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
@@ -127,6 +127,10 @@ class KennedyOHagan:
     def name(self) -> str:
         return _NAMES[self.orthogonal]
 
+    @property
+    def smoothing(self) -> Smoothing:
+        return Smoothing(self.smoother, with_model=True)
+
     def prepare(self, experiment: Experiment) -> _Shared:
         nodes = experiment.quadrature.nodes
         basis = experiment.design_span.basis
@@ -152,8 +156,8 @@ class KennedyOHagan:
             jnp.asarray(np.einsum("pij,im->pjm", np.asarray(spectrum.vectors), basis, optimize=True)),
         )
 
-    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
-        smooth = self.smoother.fit(shared.tables, y)
+    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+        smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         window = self._window(experiment, shared, y, minima.theta)
         log_terms, quadratic = self._terms(experiment, window, minima.theta)

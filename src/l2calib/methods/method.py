@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from l2calib.arrays import Array
 from l2calib.experiment import Experiment
+from l2calib.smoother import GCV, Choice
 
 
 class Fit(NamedTuple):
@@ -21,6 +22,13 @@ class Fit(NamedTuple):
     detail: Any  # arrays that only the method itself reads
 
 
+class Smoothing(NamedTuple):
+    """A smoother, and which of its tables it is used with; see `GCV.prepare`."""
+
+    smoother: GCV
+    with_model: bool
+
+
 class Method(Protocol):
     """A calibration method. `shared` is whatever `prepare` returned: arrays common to all datasets of a design."""
 
@@ -31,7 +39,14 @@ class Method(Protocol):
 
     def prepare(self, experiment: Experiment) -> Any: ...
 
-    def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array) -> Fit: ...
+    def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+        """What is learnt from y; `choice` is what the smoother has chosen for it, if that is known already."""
+        ...
+
+    @property
+    def smoothing(self) -> Smoothing | None:
+        """How the method smooths y; None if it does not."""
+        ...
 
     def fitting_set(self, experiment: Experiment) -> int:
         """About how many numbers the fit of one dataset needs at once."""

@@ -10,6 +10,7 @@ from l2calib.experiment import Experiment
 from l2calib.losses import OLS, loss_candidates, loss_minima, loss_value
 from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates
+from l2calib.smoother import Choice
 
 
 class _Responses(NamedTuple):
@@ -27,10 +28,16 @@ class NonlinearRegression:
     def name(self) -> str:
         return "nlm"
 
+    @property
+    def smoothing(self) -> None:
+        return None
+
     def prepare(self, experiment: Experiment) -> Candidates:
         return loss_candidates(OLS(), experiment)
 
-    def fit(self, experiment: Experiment, shared: Candidates, y: Array, key: Array) -> Fit:
+    def fit(
+        self, experiment: Experiment, shared: Candidates, y: Array, key: Array, choice: Choice | None = None
+    ) -> Fit:
         n, p = experiment.observations, experiment.parameters
         span = experiment.design_span
         responses = _Responses(span.project(y), span.outside(y))

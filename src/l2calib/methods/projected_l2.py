@@ -12,9 +12,9 @@ from l2calib.correlation import Spectrum, correlation, node_correlations, square
 from l2calib.errors import MethodError
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
-from l2calib.methods.method import Fit
+from l2calib.methods.method import Fit, Smoothing
 from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
-from l2calib.smoother import GCV, Smooth, SmootherTables, moves_off_grid
+from l2calib.smoother import GCV, Choice, Smooth, SmootherTables, moves_off_grid
 
 _JITTER = 1e-12
 _LARGE_EIGENVALUE = 1e-10  # relative to the largest
@@ -57,6 +57,10 @@ class ProjectedL2:
     def name(self) -> str:
         return "projected"
 
+    @property
+    def smoothing(self) -> Smoothing:
+        return Smoothing(self.smoother, with_model=False)
+
     def prepare(self, experiment: Experiment) -> _Shared:
         nodes = experiment.quadrature.nodes
         tables = self.smoother.prepare(experiment)
@@ -66,8 +70,8 @@ class ProjectedL2:
         differences = jnp.asarray(squared_differences(nodes, nodes))
         return _Shared(tables, loss_candidates(L2(), experiment), differences, unresolved)
 
-    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array) -> Fit:
-        smooth = self.smoother.fit(shared.tables, y)
+    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+        smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         implied, profile = smooth.sigma2() / smooth.kappa, smooth.process_variance()
         variance = implied if self.process_variance == "smoother" else profile

@@ -46,6 +46,7 @@ def compute_block(task: Task) -> bytes:
     """
     from l2calib.calibration import calibrate_batch
     from l2calib.methods import method_named
+    from l2calib.smoothing import choose
     from l2calib.solve import prepared
     from l2calib.study.configurations import configuration_named
 
@@ -55,9 +56,17 @@ def compute_block(task: Task) -> bytes:
     method = method_named(task.cell.method)
     with _Stopwatch() as preparation:  # once per experiment and method: it is no part of a calibration's time
         prepared(method, experiment)
+    # Methods share the choice of rho; its time is a part of each one's, whichever had it made.
+    with _Stopwatch() as smoothing:
+        chosen = 0.0 if method.smoothing is None else choose(method.smoothing, experiment, responses).seconds
     with _Stopwatch() as calibration:
         batch = calibrate_batch(experiment, responses, method, seed=seeds)
-    return seal(_table(task, batch, configuration), _about(task, configuration, preparation, calibration))
+    times = {
+        "seconds_preparing": preparation.seconds,
+        "seconds": calibration.seconds + chosen + smoothing.compiling,
+        "seconds_compiling": calibration.compiling + smoothing.compiling,
+    }
+    return seal(_table(task, batch, configuration), _about(task, configuration, times))
 
 
 def simulate(task: Task, configuration: Configuration) -> tuple[np.ndarray, list[int]]:
@@ -102,17 +111,13 @@ def _floats(values: np.ndarray) -> pa.Array:
     return pa.array(np.ascontiguousarray(values, dtype=np.float64), from_pandas=False)
 
 
-def _about(
-    task: Task, configuration: Configuration, preparation: _Stopwatch, calibration: _Stopwatch
-) -> dict[str, Any]:
+def _about(task: Task, configuration: Configuration, times: dict[str, float]) -> dict[str, Any]:
     return {
         **identity(task.cell, task.rows, task.levels, task.seed, design_digest(task.design)),
         "parameters": list(configuration.parameters),
         "inputs": list(configuration.inputs),
-        "seconds_preparing": preparation.seconds,
-        "seconds": calibration.seconds,
-        "seconds_compiling": calibration.compiling,
-        "compiled": calibration.compiling > 0,
+        **times,
+        "compiled": times["seconds_compiling"] > 0,
         "versions": versions(),
     }
 

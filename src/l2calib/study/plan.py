@@ -34,9 +34,9 @@ class Cell:
     block: int
 
     @property
-    def group(self) -> tuple[str, int, str]:
-        """What shares a compiled program: configuration, size and method."""
-        return self.configuration, self.n, self.method
+    def group(self) -> tuple[str, int]:
+        """What shares tables, programs and the choice of rho: configuration and size."""
+        return self.configuration, self.n
 
     def __str__(self) -> str:
         return (

@@ -40,7 +40,7 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-_KEPT_GROUPS = 8
+_KEPT_GROUPS = 2
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -250,7 +250,7 @@ def _answer(asked: bytes) -> bytes:
 
 
 def _forget_old_groups(group: Hashable) -> None:
-    """JAX keeps every program that it has compiled, some 50 MB a group, until it is told not to."""
+    """JAX keeps every program that it has compiled, some 50 MB a method, until it is told not to."""
     if group not in _groups and len(_groups) == _KEPT_GROUPS:
         _groups.clear()
         if "jax" in sys.modules:
