@@ -25,7 +25,7 @@ test: $(READY) ## style, types, layers and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --durations=30
 
 bench: $(READY) ## speed against MCMC, as a table of ratios in the README
 	$(BIN)/python -m benchmarks --write
