@@ -171,7 +171,7 @@ def test_an_answer_that_cannot_be_printed_is_one_sentence(run, folder, monkeypat
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(l2calib.cli, "_calibrate", lambda *_: [])
+    monkeypatch.setattr(l2calib.cli, "_calibrate", lambda *_: ([], {}))
     monkeypatch.setattr(l2calib.cli.typer, "echo", lambda text, err=False: sys.stderr.write(text) if err else full())
     status, out, err = run("calibrate", folder / "spec.toml", "--json")
     assert (status, out, err) == (1, "", "l2calib: the answer cannot be printed: No space left on device.")
