@@ -7,25 +7,22 @@ from pathlib import Path
 import pytest
 
 from l2calib.expression import FUNCTIONS
-from l2calib.spec import examples, load_problem
+from l2calib.spec import load_problem
 from l2calib.spec.priors import prior_forms
+from tests.guide import blocks, lay_out
 
-PAGE = (Path(__file__).parents[1] / "docs" / "spec.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[1] / "docs" / "spec.md"
 
 
 def section(heading):
-    return PAGE.split(f"\n## {heading}")[1].split("\n## ")[0]
-
-
-def blocks(language, text=PAGE):
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return PAGE.read_text(encoding="utf-8").split(f"\n## {heading}")[1].split("\n## ")[0]
 
 
 @pytest.fixture
 def ball(tmp_path, monkeypatch):
     """A folder with the data and the spec of the page."""
-    (tmp_path / "ball.csv").write_bytes((examples()["wiffle"].parent / "wiffle.csv").read_bytes())
-    (tmp_path / "ball.toml").write_text(blocks("toml")[0])
+    lay_out(tmp_path)
+    (tmp_path / "ball.toml").write_text(blocks(PAGE, "toml")[0].text)
     monkeypatch.chdir(tmp_path)
 
 
@@ -36,7 +33,7 @@ def test_every_function_and_every_prior_is_listed():
 
 
 def test_the_spec_is_told_in_these_words(run, ball):
-    words, mistakes = blocks("text")
+    words, mistakes = (block.text for block in blocks(PAGE, "text"))
     assert run("check", "ball.toml") == (0, words, "")
     spec = Path("ball.toml").read_text().replace("height = [", "heigth = [").replace('g = "uniform', 'g = "unifrom')
     Path("ball.toml").write_text(spec)
