@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import l2calib as l2
+from l2calib.errors import Status
 from l2calib.spec import load_problem
 from tests.oracles.smoother import Fit
 from tests.problems import problem
@@ -52,3 +53,21 @@ def test_nothing_is_left_out_of_the_model_where_it_is_asked_for():
     basis = known.experiment.design_span.basis
     for vectors in np.asarray(tables.spectrum.vectors):
         assert vectors @ (vectors.T @ basis) == pytest.approx(basis, abs=1e-12)
+
+
+@pytest.mark.parametrize(("kappa_range", "says_so"), [((1e-8, 1e-7), True), ((1.0, 1e2), False)])
+def test_a_smoother_that_leaves_the_errors_few_degrees_of_freedom_says_so(kappa_range, says_so):
+    known = problem(2, 30, seed=3)
+    smoother = l2.GCV(psi_bounds=(50.0, 200.0), kappa_bounds=kappa_range)
+    smooth = smoother.fit(smoother.prepare(known.experiment), jnp.asarray(known.y))
+    left = np.eye(30) - Fit(known.experiment.x_unit, known.y, np.asarray(smooth.psi), float(smooth.kappa)).hat_matrix
+    assert float(smooth.freedom()) == pytest.approx(np.trace(left @ left), abs=1e-6)
+    assert bool(Status(int(smooth.status)) & Status.NEAR_INTERPOLATION) == says_so == (np.trace(left @ left) < 8)
+
+
+def test_kennedy_ohagan_does_not_rest_on_the_smoothers_error_variance():
+    known = problem(2, 30, seed=3)
+    interpolating = l2.GCV(psi_bounds=(50.0, 200.0), kappa_bounds=(1e-8, 1e-7))
+    flagged = l2.calibrate(known, l2.GeneralBayes(smoother=interpolating)).status
+    assert flagged & Status.NEAR_INTERPOLATION
+    assert not l2.calibrate(known, l2.KennedyOHagan(smoother=interpolating)).status & Status.NEAR_INTERPOLATION

@@ -59,6 +59,7 @@ class Status(enum.IntFlag):
     INACCURATE = 16
     NOT_FINITE = 32
     POORLY_MIXED = 64
+    NEAR_INTERPOLATION = 128
 
     @property
     def failed(self) -> bool:
@@ -96,6 +97,11 @@ _SENTENCES = {
     ),
     Status.NOT_FINITE: (
         "The posterior is not finite anywhere it was evaluated: check the model and the prior's support."
+    ),
+    Status.NEAR_INTERPOLATION: (
+        "The smoother follows the observations nearly one by one, which leaves too few degrees of freedom to know the "
+        "error variance: it may be far too small, and the intervals with it, so compare its root with what is known of "
+        "the measurements, look at koh, or measure some points twice."
     ),
     Status.POORLY_MIXED: (
         "The Markov chains have not mixed (R-hat above 1.01 or divergences): draw more or use the integrating engine."

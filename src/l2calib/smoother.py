@@ -24,6 +24,7 @@ _FINER = {2: 2}  # steps of the tabulated grid in one of the searched grid
 _SCATTERED_PSI = 400
 _NEWTON_STEPS = 8
 _GROUPS = 6
+_LEAST_FREEDOM = 8.0  # a variance estimated from fewer degrees of freedom has a relative standard error above one half
 _WORTH_GROUPING = 0.8
 
 
@@ -98,7 +99,11 @@ class Smooth(NamedTuple):
     def sigma2(self) -> Array:
         """sigma2-hat: residual sum of squares over tr (I - R)^2."""
         kept = self.kappa * self.inverse_diagonal
-        return (jnp.sum((kept * self.rotated) ** 2) + self.rest) / (jnp.sum(kept**2) + self.spectrum.left_out)
+        return (jnp.sum((kept * self.rotated) ** 2) + self.rest) / self.freedom()
+
+    def freedom(self) -> Array:
+        """tr (I - R)^2: the degrees of freedom that are left for the errors."""
+        return jnp.sum((self.kappa * self.inverse_diagonal) ** 2) + self.spectrum.left_out
 
     def process_variance(self) -> Array:
         """y' Phi^-1 y / n, the maximum likelihood estimate of the process variance given rho."""
@@ -256,7 +261,8 @@ class GCV:
         at_bound = jnp.any((log_psi < psi_low + near) | (log_psi > psi_high - near))
         # psi is chosen from a grid, so a ridge that runs to the bound of kappa ends within a cell of it.
         at_bound |= (log_kappa < low + cell) | (log_kappa > high - cell)
-        return jnp.where(at_bound, int(Status.GCV_AT_BOUND), 0)
+        status = jnp.where(at_bound, int(Status.GCV_AT_BOUND), 0)
+        return status | jnp.where(smooth.freedom() < _LEAST_FREEDOM, int(Status.NEAR_INTERPOLATION), 0)
 
 
 @functools.lru_cache(maxsize=2)

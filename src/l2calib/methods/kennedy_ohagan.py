@@ -18,7 +18,7 @@ from l2calib.arrays import Array, jax, jnp
 from l2calib.batching import computed_together
 from l2calib.correlation import Downdate, Spectrum, downdate, node_correlations
 from l2calib.distributions import Distribution, LogNormal
-from l2calib.errors import MethodError
+from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
 from l2calib.methods.method import Fit, Smoothing
@@ -166,7 +166,8 @@ class KennedyOHagan:
         return Fit(
             theta_hat=minima.theta,
             starts=self._starts(experiment, shared, smooth.in_span(), minima),
-            status=minima.status | smooth.status,
+            # Its error variance is not the smoother's.
+            status=minima.status | (smooth.status & ~int(Status.NEAR_INTERPOLATION)),
             gamma=None,
             sigma2=sigma2,
             psi=jnp.exp(share.sum(axis=1) @ window.log_psi),
