@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from l2calib.errors import DataError, SpecError
+from l2calib.prediction import Band
+from l2calib.quadrature import kronecker
 from l2calib.report import default_file, page_of
 from l2calib.report.colours import DARK, LIGHT, contrast, legible
-from l2calib.report.densities import even_shares, mass, outlines, scattered, view
+from l2calib.report.densities import mass, outlines, scattered, view
 from l2calib.report.diagnostics import (
     Note,
     boundary_note,
@@ -26,7 +28,7 @@ from l2calib.report.diagnostics import (
     widest_gap,
 )
 from l2calib.report.run_charts import excluded
-from l2calib.report.run_files import Band, Marginal, Profile, read_run
+from l2calib.report.run_files import Marginal, Profile, read_run
 from l2calib.report.run_page import answer, bias_sentences, subject
 from l2calib.report.words import counted, listed, rounded, short
 from l2calib.study.summary import COLUMNS, write_summary
@@ -375,7 +377,7 @@ def test_regions_hold_what_they_say():
 
 def test_prior_dots_follow_the_prior():
     rising = Marginal(np.linspace(0, 1, 50), np.ones(50), np.linspace(0, 2, 50))
-    values = scattered(rising, (0, 1), even_shares(400)[:, 0])
+    values = scattered(rising, (0, 1), kronecker(400, 2)[:, 0])
     # The mean of a triangular law is 2/3, its sd 0.236.
     assert values.mean() == pytest.approx(2 / 3, abs=4 * 0.236 / np.sqrt(400))
 

@@ -205,17 +205,15 @@ class GCV:
         """rho for one y, among those that are tabulated."""
         found, inputs = _search(tables, y), tables.among.shape[-1]
         best = jnp.argmin(found.profile)
-        chosen = self._polish(tables, _seen(tables, tables.searched[best], found.log_kappa[best], y))
+        start = _seen(tables, tables.searched[best], found.log_kappa[best], y)
+        chosen = self._polish(tables, tables.spectrum.eigenvalues[start.psi_index], start)
         if inputs in _FINER:
             chosen = _better(self._on_finer_grid(tables, chosen, y), chosen)
         shift = _towards(found.profile, best, inputs) if moves_off_grid(inputs) else jnp.zeros(inputs)
         return Choice(chosen.psi_index, chosen.log_kappa, shift)
 
-    def _polish(self, tables: SmootherTables, start: _Candidate) -> _Candidate:
+    def _polish(self, tables: SmootherTables, eigenvalues: Array, start: _Candidate) -> _Candidate:
         """Newton's method for log kappa at one psi, kept within one cell of its start and within the bounds."""
-        return self._polished(tables, tables.spectrum.eigenvalues[start.psi_index], start)
-
-    def _polished(self, tables: SmootherTables, eigenvalues: Array, start: _Candidate) -> _Candidate:
         low, high = np.log(self.kappa_bounds)
         cell = tables.log_kappa[1] - tables.log_kappa[0]
         score = functools.partial(_score, eigenvalues, tables.spectrum.left_out, start.rotated**2, start.rest)
@@ -240,7 +238,7 @@ class GCV:
         steps = steps[np.any(steps != 0, axis=1)]
         around = jnp.sum(strides * jnp.clip(place + steps, 0, per_input - 1), axis=1)
         starts = _seen_at(tables, around, jnp.full(len(steps), chosen.log_kappa), y)
-        found = jax.vmap(functools.partial(self._polish, tables))(starts)
+        found = jax.vmap(functools.partial(self._polish, tables))(tables.spectrum.eigenvalues[around], starts)
         best = jnp.argmin(found.criterion)
         nearby: _Candidate = jax.tree.map(lambda array: array[best], found)
         return nearby
@@ -252,7 +250,7 @@ class GCV:
         moved = spectrum_at(psi, tables.among, tables.across, tables.functionals)
         nowhere, nothing = jnp.asarray(-1), jnp.asarray(0.0)
         start = _Candidate(nowhere, chosen.log_kappa, moved.vectors.T @ y, nothing, nothing)
-        return self._polished(tables, moved.eigenvalues, start).on(moved)
+        return self._polish(tables, moved.eigenvalues, start).on(moved)
 
     def _status(self, smooth: Smooth) -> Array:
         near, cell = 1e-6, np.log(self.kappa_bounds[1] / self.kappa_bounds[0]) / (self.kappa_points - 1)

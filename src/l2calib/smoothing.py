@@ -45,10 +45,8 @@ _remembered: OrderedDict[Any, Chosen] = OrderedDict()
 
 def _choose(smoothing: Smoothing, experiment: Experiment, responses: np.ndarray) -> Chosen:
     size = min(_CHUNK, 2 ** int(np.ceil(np.log2(len(responses)))))
-    tables, program = (
-        smoothing.smoother.prepare(experiment, smoothing.with_model),
-        _program(smoothing, experiment, size),
-    )
+    tables = smoothing.smoother.prepare(experiment, smoothing.with_model)
+    program = _program(smoothing, experiment, size)
     began = time.perf_counter()
     parts = []
     for begin in range(0, len(responses), size):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from l2calib.cli import study
-from l2calib.cli.check import check
+from l2calib.cli.check import SpecArgument, check
 from l2calib.cli.init import init
 from l2calib.cli.report import report
 from l2calib.cli.terminal import (
@@ -43,7 +43,6 @@ app.command()(init)
 app.command()(check)
 app.command()(report)
 
-_Spec = Annotated[str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")]
 _Methods = Annotated[
     list[str] | None,
     typer.Option(
@@ -92,13 +91,15 @@ def _options(
 
 
 @app.command()
-def calibrate(spec: _Spec, method: _Methods = None, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
+def calibrate(
+    spec: SpecArgument, method: _Methods = None, seed: _Seed = 0, out: _Out = None, json: _Json = False
+) -> None:
     """Calibrate the model of SPEC by one method or several."""
     _answer(spec, method or ["gb-l2"], seed, out, json)
 
 
 @app.command()
-def compare(spec: _Spec, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
+def compare(spec: SpecArgument, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
     """Calibrate it by every method of the paper, side by side."""
     _answer(spec, None, seed, out, json)
 

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from l2calib.spec.mistakes import Mistake
 
 _Description = dict[str, Any]
+SpecArgument = Annotated[
+    str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")
+]
 
 
 def check(
-    spec: Annotated[
-        str, typer.Argument(help="A TOML file, or the name of a packaged example: wiffle.", metavar="SPEC")
-    ],
+    spec: SpecArgument,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
     """Say in words what SPEC asks for, or list every mistake in it."""

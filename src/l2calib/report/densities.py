@@ -72,9 +72,3 @@ def scattered(marginal: Marginal, shown: tuple[float, float], shares: np.ndarray
     grid = np.linspace(*shown, 200)
     density = np.interp(grid, marginal.value, np.nan_to_num(marginal.prior))
     return np.asarray(np.interp(shares, mass(grid, np.maximum(density, 1e-12 * density.max())), grid))
-
-
-def even_shares(number: int) -> np.ndarray:
-    """Points (number, 2) spread evenly over the unit square, by the golden ratio's generalisation."""
-    ratio = 1.32471795724474602596
-    return np.asarray((0.5 + np.arange(1, number + 1)[:, None] * np.array([1 / ratio, 1 / ratio**2])) % 1.0)

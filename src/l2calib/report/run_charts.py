@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from l2calib.quadrature import kronecker
 from l2calib.report.charts import Axis, Chart, Mark, Table, curve, interval, points, regions, rule
-from l2calib.report.densities import even_shares, outlines, scattered, view
+from l2calib.report.densities import outlines, scattered, view
 from l2calib.report.methods import labels
 from l2calib.report.words import rounded, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from l2calib.report.run_files import Band, Found, Profile, Run
+    from l2calib.prediction import Band
+    from l2calib.report.run_files import Found, Profile, Run
 
 _ROWS = 25  # of the table of a curve
 _PAIRS = 6
@@ -132,7 +134,7 @@ def joint_charts(run: Run) -> list[Chart]:
 
 def _joint(run: Run, x: str, y: str) -> Chart:
     views = [view(each.marginals[name] for each in run.found) for name in (x, y)]
-    shares = even_shares(_DUST)
+    shares = kronecker(_DUST, 2)
     dust = [
         scattered(run.found[0].marginals[name], shown, shares[:, j])
         for j, (name, shown) in enumerate(zip((x, y), views, strict=True))

@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from l2calib.errors import DataError
+from l2calib.predicted import tree_name
+from l2calib.prediction import Band
 from l2calib.result import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import xarray as xr
-
-
-class Band(NamedTuple):
-    """A mean with the two ends of an interval, at some points."""
-
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 class Profile(NamedTuple):
@@ -132,7 +126,7 @@ def _found(folder: Path, answer: dict[str, Any], entry: dict[str, Any], origin: 
             name: Marginal(*(marginals[part].sel(parameter=name).to_numpy() for part in Marginal._fields))
             for name in answer["parameters"]
         },
-        profiles={name: _profile(tree[f"profiles/{name}"], name) for name in origin["inputs"]},
+        profiles={name: _profile(tree[f"profiles/{tree_name(name)}"], tree_name(name)) for name in origin["inputs"]},
         fitted=_band(tree["fitted"], "model"),
     )
 
