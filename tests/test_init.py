@@ -1,9 +1,11 @@
 """`l2calib init`: a spec from options or answers, which passes the check and says what was meant."""
 
+import contextlib
 import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -199,9 +201,19 @@ class Terminal:
         os.write(self.master, f"{typed}\n".encode())
         return before
 
+    def interrupt(self):
+        """Send Ctrl-C until it is heard: a prompt of Python's is deaf while it is being drawn.
+
+        This terminal controls no session, so the signal is sent in its stead.
+        """
+        for _ in range(6):
+            os.killpg(self.process.pid, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
+                return
+
     def leave(self):
-        with self.process:
-            status = self.process.wait(120)
+        status = self.process.wait(120)
         while select.select([self.master], [], [], 0.2)[0] and (more := self._read()):
             self.text += more
         os.close(self.master)
@@ -226,7 +238,8 @@ def started():
     yield start
     for terminal in terminals:
         terminal.process.kill()
-        terminal.process.wait()
+        with terminal.process:
+            pass
 
 
 def test_a_terminal_is_asked_until_the_spec_is_right(started, table):
@@ -277,7 +290,7 @@ def test_leaving_early_writes_nothing(started, table, key, status):
     terminal = started("init", "line.csv", *LINE[:-2], cwd=table.parent)
     terminal.read_until("Prior of b\r\n> ")
     if key == "\x03":
-        os.killpg(terminal.process.pid, 2)  # the terminal controls no session here, so the signal is sent for it
+        terminal.interrupt()
     else:
         os.write(terminal.master, key.encode())
     left, text = terminal.leave()
