@@ -19,12 +19,11 @@ from l2calib.arrays import Array, jax, jnp
 from l2calib.compilation import compiled_for_batches
 from l2calib.engines import Engine
 from l2calib.engines.modes import Survey
-from l2calib.errors import Status
 from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
 from l2calib.smoother import Choice
 from l2calib.smoothing import choose
-from l2calib.solve import Solution, first_level, posterior, prepared, target_of
+from l2calib.solve import Solution, first_level, posterior, prepared, target_of, worth_refining
 
 _CHUNK_BYTES = 80e6  # small enough for the caches to help
 _LARGEST_CHUNK = 128
@@ -180,7 +179,7 @@ class _Batch:
             whole[started.rows[index]] = part[index]
 
         jax.tree.map(write, self._result, solved)
-        again = index[(solved.status[index] & int(Status.INACCURATE)) != 0] if level < self._last else index[:0]
+        again = index[worth_refining(solved.status[index])] if level < self._last else index[:0]
         if again.size:
             self._waiting[level + 1].append(started.take(again))
         if self._progress is not None:

@@ -295,6 +295,11 @@ def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> Smoother
     )
 
 
+def forget_tables() -> None:
+    """Free the memory of the tables that were prepared so far."""
+    _tables.cache_clear()
+
+
 def _stretches(sizes: np.ndarray, inverse_square: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """The values of psi, in stretches if most of them then need far fewer eigenvectors than the longest."""
     stretches = np.array_split(np.arange(sizes.size), _GROUPS)

@@ -20,6 +20,7 @@ from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
 from l2calib.posterior import Points, Summary, Target, marginal_density, quantiles, summarise
 from l2calib.prior import Prior
+from l2calib.smoother import forget_tables
 
 
 class Solution(NamedTuple):
@@ -35,6 +36,12 @@ class Solution(NamedTuple):
 def prepared(method: DensityMethod | DrawingMethod, experiment: Experiment) -> Any:
     """What the method shares among all datasets of this experiment."""
     return method.prepare(experiment)
+
+
+def forget_prepared() -> None:
+    """Free the memory of what was prepared for experiments so far."""
+    prepared.cache_clear()
+    forget_tables()
 
 
 def target_of(method: DensityMethod, experiment: Experiment, shared: Any, fit: Fit) -> Target:
@@ -149,9 +156,14 @@ def solve_one(
         stages.posterior(level + 1)  # It is often needed, and there is nothing else to do.
     while True:
         solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, key))
-        if level >= last or not solution.status & Status.INACCURATE:
+        if level >= last or not worth_refining(solution.status):
             return solution, level
         level += 1
+
+
+def worth_refining(status: Array) -> Array:
+    """Whether the next level may do better: where the loss is flat there is no posterior at any."""
+    return (status & int(Status.INACCURATE | Status.FLAT_LOSS)) == int(Status.INACCURATE)
 
 
 @functools.lru_cache(maxsize=16)

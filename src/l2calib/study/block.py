@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # By what follows a parameter's name and an underscore; then what a method may have learnt, null where it has not.
 PARAMETER_COLUMNS = ("mean", "sd", "q2.5", "q50", "q97.5", "hat")
 _COMPILATION = "/jax/core/compile/"
-_KEPT_EXPERIMENTS = 2  # with their tables, some hundred megabytes at n = 200
 
 
 @functools.cache
@@ -79,11 +78,16 @@ def simulate(task: Task, configuration: Configuration) -> tuple[np.ndarray, list
     return responses, seeds.integers(0, 2**63 - 1, size=task.rows, endpoint=True).tolist()
 
 
-@functools.lru_cache(maxsize=_KEPT_EXPERIMENTS)
+@functools.lru_cache(maxsize=1)
 def _experiment(source: str, name: str, shape: tuple[int, ...], design: bytes) -> Experiment:
-    """The same object for the same arguments: compiled programs and prepared tables hang on it."""
+    """The same object for the same arguments: compiled programs and prepared tables hang on it.
+
+    A worker goes from one design to the next, and the tables of the last one are in its way.
+    """
+    from l2calib.solve import forget_prepared
     from l2calib.study.configurations import configuration_named
 
+    forget_prepared()
     return configuration_named(source, name).experiment(np.frombuffer(design).reshape(shape))
 
 

@@ -40,7 +40,6 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-_KEPT_GROUPS = 2
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -239,7 +238,7 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 def _answer(asked: bytes) -> bytes:
     try:
         work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
-        _forget_old_groups(group)
+        _forget_other_groups(group)
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -249,16 +248,16 @@ def _answer(asked: bytes) -> bytes:
         return _RAISED + _sentence(error).encode()
 
 
-def _forget_old_groups(group: Hashable) -> None:
+def _forget_other_groups(group: Hashable) -> None:
     """JAX keeps every program that it has compiled, some 50 MB a method, until it is told not to."""
-    if group not in _groups and len(_groups) == _KEPT_GROUPS:
-        _groups.clear()
+    if group not in _group:
+        _group.clear()
         if "jax" in sys.modules:
             sys.modules["jax"].clear_caches()
-    _groups.add(group)
+    _group.add(group)
 
 
-_groups: set[Hashable] = set()
+_group: set[Hashable] = set()  # the one that was worked for last
 
 
 def _sentence(error: BaseException) -> str:
