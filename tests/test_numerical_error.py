@@ -14,9 +14,10 @@ FINEST = 1e-12
 
 
 @pytest.mark.parametrize(
-    ("number", "n", "method"), [(1, 20, "gb-l2"), (2, 20, "nlm"), (2, 100, "nlm"), (4, 40, "gb-ols")]
+    ("number", "n", "method", "tolerance"),
+    [(1, 20, "gb-l2", 1e-3), (2, 20, "nlm", 5e-3), (2, 100, "nlm", 1e-3), (4, 40, "gb-ols", 5e-3)],
 )
-def test_what_is_accepted_keeps_the_tolerance(number: int, n: int, method: str) -> None:
+def test_what_is_accepted_keeps_the_tolerance(number: int, n: int, method: str, tolerance: float) -> None:
     chosen = configuration(number)
     noise = np.random.default_rng(5).standard_normal((DATASETS, n))
     responses = chosen.mu(design(n, chosen.k)) + np.sqrt(chosen.sigma2) * noise
@@ -27,9 +28,8 @@ def test_what_is_accepted_keeps_the_tolerance(number: int, n: int, method: str) 
 
     finest, expected = solved(FINEST)
     assert finest.error.max() < l2.Integrate().tolerance
-    for tolerance in (5e-3, 1e-3):
-        batch, found = solved(tolerance)
-        difference = np.abs((found - expected) / finest.sd[..., None]).max(axis=(1, 2))
-        accepted = (batch.status & l2.Status.INACCURATE) == 0
-        assert accepted.any()
-        assert np.all(difference[accepted] < tolerance + finest.error[accepted])
+    batch, found = solved(tolerance)
+    difference = np.abs((found - expected) / finest.sd[..., None]).max(axis=(1, 2))
+    accepted = (batch.status & l2.Status.INACCURATE) == 0
+    assert accepted.any()
+    assert np.all(difference[accepted] < tolerance + finest.error[accepted])
