@@ -28,7 +28,7 @@ _NEWTON_STEPS_BEYOND = 12
 _FEW_STEPS = {1: 2, 2: 4, 3: 5}
 _SHORTLISTED = 64
 _STEP_TOLERANCE = 1e-6
-_LOSS_ROUNDING = 1e-13
+LOSS_ROUNDING = 1e-13  # of a loss, relative to it
 
 
 Coordinates = Callable[[Array], Array]  # of the model: theta (p,) -> (m,)
@@ -179,7 +179,7 @@ def _bounded_newton(
         theta, proposal, at, damping = state
         there = derivatives(model, values, proposal)
         # Near the minimum the losses differ by less than their rounding, and the step is right all the same.
-        accept = there.value <= at.value * (1 + _LOSS_ROUNDING)
+        accept = there.value <= at.value * (1 + LOSS_ROUNDING)
         theta, at = jax.tree.map(lambda a, b: jnp.where(accept, a, b), (proposal, there), (theta, at))
         damping = jnp.where(accept, jnp.where(damping < 1e-6, 0.0, damping / 30), jnp.maximum(8 * damping, 1e-3))
         return theta, propose(theta, at, damping)[0], at, damping

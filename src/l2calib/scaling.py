@@ -15,7 +15,7 @@ from l2calib.batching import one_after_the_other
 from l2calib.errors import Status, whole_number
 from l2calib.experiment import Experiment
 from l2calib.losses import Loss, is_flat, loss_derivatives, matched_gamma, score_covariance
-from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
+from l2calib.minimise import LOSS_ROUNDING, Candidates, Minima, nearest_minimum, shortlist
 from l2calib.smoother import Smooth
 
 
@@ -78,6 +78,8 @@ class Bootstrap:
         # The resamples of one dataset are enough for a batch of their own.
         mean_lambda = functools.partial(self._mean_lambda, loss, experiment, fitted.refit)
         mean = one_after_the_other(mean_lambda)(fitted._replace(refit=None), key)
+        # A smoother that interpolates leaves no residuals to resample, and of Lambda only rounding, of either sign.
+        mean = jnp.maximum(mean, LOSS_ROUNDING * jnp.sum(fitted.values**2))
         return experiment.parameters / mean, jnp.where(is_flat(at), int(Status.FLAT_LOSS), 0)
 
     def _mean_lambda(
