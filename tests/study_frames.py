@@ -63,6 +63,8 @@ def _row(configuration, n, law, method, parameter, replications):
         "seconds_per_calibration": seconds,
         "bias_se": spread / np.sqrt(replications),
         "mean_posterior_sd_se": 0.1 * inflation * spread / np.sqrt(replications),
+        "interpolated": 0,
+        "coverage_otherwise": coverage,
         "target": target,
         "statuses": "",
         "levels": "endpoints",

@@ -15,7 +15,7 @@ from tests.small_study import TARGET, block, plan
 CONTRACT = (
     "configuration, n, errors, method, parameter, replications, failed, mean_posterior_mean, mean_posterior_sd, "
     "coverage, coverage_se, bias, sampling_sd, seconds_per_calibration, "
-    "bias_se, mean_posterior_sd_se, target, statuses, levels, seed"
+    "bias_se, mean_posterior_sd_se, interpolated, coverage_otherwise, target, statuses, levels, seed"
 )
 
 
@@ -89,6 +89,20 @@ def test_failed_datasets_are_counted_and_left_out_of_the_averages(tmp_path):
     kept = np.concatenate([columns["a_mean"][4:] for columns in made_up({0, 1})])
     assert row["mean_posterior_mean"] == pytest.approx(kept.mean(), rel=1e-12)
     assert row["bias_se"] == pytest.approx(kept.std(ddof=1) / math.sqrt(32), rel=1e-9)
+
+
+def test_the_coverage_of_what_the_smoother_did_not_interpolate(tmp_path):
+    def interpolate(task, made):
+        made["status"][:5] = Status.NEAR_INTERPOLATION | Status.GCV_AT_BOUND
+        made["status"][5] = Status.NEAR_INTERPOLATION | Status.FLAT_LOSS
+        made["a_q2.5"][:5] = made["a_q97.5"][:5]
+        return made
+
+    row = summarise(make(tmp_path / "study", interpolate)).iloc[0]
+    parts = [{name: values[6:] for name, values in part.items() if values is not None} for part in made_up({0, 1})]
+    covered = (everything(parts, "a_q2.5") <= TARGET[0]) & (TARGET[0] <= everything(parts, "a_q97.5"))
+    assert (row["interpolated"], row["failed"]) == (12, 2)
+    assert row["coverage_otherwise"] == covered.mean() > row["coverage"] > 0
 
 
 def test_a_study_of_which_all_failed_has_no_averages(tmp_path):

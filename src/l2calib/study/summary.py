@@ -35,6 +35,8 @@ COLUMNS: dict[str, str] = {
     "seconds_per_calibration": "float64",
     "bias_se": "float64",
     "mean_posterior_sd_se": "float64",
+    "interpolated": "int64",
+    "coverage_otherwise": "float64",
     "target": "float64",
     "statuses": "str",
     "levels": "str",
@@ -110,11 +112,12 @@ def _seconds(timings: list[dict[str, Any]]) -> float:
 def _rows(archive: Archive, key: tuple[str, int, str, str], found: _Found) -> list[dict[str, Any]]:
     described = archive.record.configurations[key[0]]
     status = found.columns["status"]
-    failed = (status & _FAILED) != 0
+    failed, interpolated = (status & _FAILED) != 0, (status & int(Status.NEAR_INTERPOLATION)) != 0
     shared = {
         **dict(zip(("configuration", "n", "errors", "method"), key, strict=True)),
         "replications": status.size,
         "failed": int(failed.sum()),
+        "interpolated": int(interpolated.sum()),
         "seconds_per_calibration": found.seconds,
         "statuses": _statuses(status),
         "levels": archive.record.levels,
@@ -123,12 +126,14 @@ def _rows(archive: Archive, key: tuple[str, int, str, str], found: _Found) -> li
     rows = []
     for name, theta in zip(described["parameters"], described["target"], strict=True):
         mean, sd, low, high = (found.columns[f"{name}_{what}"][~failed] for what in ("mean", "sd", "q2.5", "q97.5"))
-        rows.append({**shared, "parameter": name, "target": theta, **_statistics(mean, sd, low, high, theta)})
+        covered = (low <= theta) & (theta <= high)
+        known = {"parameter": name, "target": theta, "coverage_otherwise": _mean(covered[~interpolated[~failed]])}
+        rows.append({**shared, **known, **_statistics(mean, sd, covered, theta)})
     return rows
 
 
-def _statistics(mean: np.ndarray, sd: np.ndarray, low: np.ndarray, high: np.ndarray, theta: float) -> dict[str, float]:
-    coverage = _mean((low <= theta) & (theta <= high))
+def _statistics(mean: np.ndarray, sd: np.ndarray, covered: np.ndarray, theta: float) -> dict[str, float]:
+    coverage = _mean(covered)
     centre, sampling_sd = _mean(mean), _sd(mean)
     root = math.sqrt(mean.size) if mean.size else math.nan
     return {
