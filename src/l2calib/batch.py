@@ -21,9 +21,10 @@ from l2calib.engines import Engine
 from l2calib.engines.modes import Survey
 from l2calib.experiment import Experiment
 from l2calib.methods import DensityMethod, DrawingMethod, Fit
+from l2calib.prior import Prior
 from l2calib.smoother import Choice
 from l2calib.smoothing import choose
-from l2calib.solve import Solution, first_level, posterior, prepared, target_of, worth_refining
+from l2calib.solve import Solution, drawn, first_level, integrated, prepared, target_of, worth_refining
 
 _CHUNK_BYTES = 80e6  # small enough for the caches to help
 _LARGEST_CHUNK = 128
@@ -49,18 +50,29 @@ def _starting(method: DensityMethod | DrawingMethod, experiment: Experiment, eng
         fit = method.fit(experiment, shared, y, fit_key, choice)
         if isinstance(method, DrawingMethod):
             return fit, None, jax.random.key_data(engine_key)
-        return fit, engine.survey(target_of(method, experiment, shared, fit)), jax.random.key_data(engine_key)
+        target = target_of(method, experiment.prior, method.view(experiment), fit)
+        return fit, engine.survey(target), jax.random.key_data(engine_key)
 
     return compiled_for_batches(jax.vmap(start, (None, 0, 0, 0)))
 
 
 @functools.lru_cache(maxsize=64)
-def _finishing(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int) -> Any:
-    def finish(shared: Any, fit: Fit, survey: Survey | None, key_data: Array) -> Solution:
-        key = jax.random.wrap_key_data(key_data)
-        return posterior(method, experiment, engine, level, shared, fit, survey, key)._replace(points=None)
+def _integrating(method: DensityMethod, prior: Prior, engine: Engine, level: int) -> Any:
+    """The same program for every experiment with this prior, as far as the shapes allow."""
 
-    return compiled_for_batches(jax.vmap(finish, (None, 0, 0, 0)))
+    def integrate(view: Any, fit: Fit, survey: Survey, key_data: Array) -> Solution:
+        key = jax.random.wrap_key_data(key_data)
+        return integrated(method, prior, engine, level, view, fit, survey, key)._replace(points=None)
+
+    return compiled_for_batches(jax.vmap(integrate, (None, 0, 0, 0)))
+
+
+@functools.lru_cache(maxsize=32)
+def _drawing(method: DrawingMethod, experiment: Experiment) -> Any:
+    def draw(shared: Any, fit: Fit, key_data: Array) -> Solution:
+        return drawn(method, experiment, shared, fit, jax.random.wrap_key_data(key_data))._replace(points=None)
+
+    return compiled_for_batches(jax.vmap(draw, (None, 0, 0)))
 
 
 def solve_batch(
@@ -156,8 +168,11 @@ class _Batch:
     def _launch(self, level: int, started: _Started, genuine: int) -> None:
         """Begin to solve a chunk, whose first `genuine` datasets count; the call returns before it is computed."""
         method, experiment, engine = self._what
-        finish = _finishing(method, experiment, engine, level)
-        solved = finish(self._shared, started.fit, started.survey, started.key_data)
+        if isinstance(method, DrawingMethod):
+            solved = _drawing(method, experiment)(self._shared, started.fit, started.key_data)
+        else:
+            integrate = _integrating(method, experiment.prior, engine, level)
+            solved = integrate(method.view(experiment), started.fit, started.survey, started.key_data)
         self._under_way.append(_UnderWay(level, started, genuine, solved))
         self._collect(leave=_UNDER_WAY)
 

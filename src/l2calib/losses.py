@@ -15,7 +15,7 @@ from typing import Protocol
 
 from l2calib.arrays import Array, jnp
 from l2calib.experiment import Experiment
-from l2calib.minimise import Candidates, Derivatives, Minima, candidates, derivatives, global_minima
+from l2calib.minimise import Candidates, Coordinates, Derivatives, Minima, candidates, derivatives, global_minima
 from l2calib.small_matrices import cholesky, solve
 from l2calib.smoother import Smooth
 from l2calib.span import Span
@@ -99,9 +99,9 @@ def loss_candidates(loss: Loss, experiment: Experiment) -> Candidates:
     return candidates(experiment.prior, loss.span(experiment).coordinates)
 
 
-def loss_value(loss: Loss, experiment: Experiment, values: Array, theta: Array) -> Array:
-    """The loss at theta (p,), up to a constant."""
-    return jnp.sum((values - loss.span(experiment).coordinates(theta)) ** 2)
+def loss_value(model: Coordinates, values: Array, theta: Array) -> Array:
+    """The loss at theta (p,), up to a constant, for a model in the coordinates of the loss's span."""
+    return jnp.sum((values - model(theta)) ** 2)
 
 
 def loss_derivatives(loss: Loss, experiment: Experiment, values: Array, theta: Array) -> Derivatives:

@@ -29,6 +29,17 @@ class Model:
         for fault in argument_faults(self.function, self.input_names, self.parameter_names):
             raise fault
 
+    def __eq__(self, other: object) -> bool:
+        """The same function, seen in the same way: what was compiled for one serves the other."""
+        return isinstance(other, Model) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        return id(self.function), self.input_names, self.parameter_names  # a callable object may not be hashable
+
     def __call__(self, x: Array, theta: Array) -> Array:
         """eta at the rows of x (m, k), for one theta (p,): an array (m,)."""
         return jnp.broadcast_to(self._raw(x, theta), (x.shape[0],))

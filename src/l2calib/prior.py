@@ -104,6 +104,13 @@ class Prior:
             np.isfinite(self.high - self.low), self.high - self.low, 2 * np.diff(quartiles, axis=0)[0]
         )
 
+    def __eq__(self, other: object) -> bool:
+        """The same parameters with the same distributions: what was compiled for one serves the other."""
+        return isinstance(other, Prior) and list(self.distributions.items()) == list(other.distributions.items())
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
     @property
     def dimension(self) -> int:
         return len(self.names)

@@ -44,39 +44,34 @@ def forget_prepared() -> None:
     forget_tables()
 
 
-def target_of(method: DensityMethod, experiment: Experiment, shared: Any, fit: Fit) -> Target:
-    """The posterior's log density on the line."""
-    prior = experiment.prior
+def target_of(method: DensityMethod, prior: Prior, view: Any, fit: Fit) -> Target:
+    """The posterior's log density on the line; `view` is the method's of the experiment."""
 
     def log_density(z: Array) -> Array:
-        theta = prior.from_line(z)
-        return method.log_density(experiment, shared, fit, theta) + jnp.sum(prior.log_slope(z))
+        return method.log_density(prior, view, fit, prior.from_line(z)) + jnp.sum(prior.log_slope(z))
 
     return Target(log_density, prior.to_line(fit.starts))
 
 
-def posterior(
-    method: DensityMethod | DrawingMethod,
-    experiment: Experiment,
-    engine: Engine,
-    level: int,
-    shared: Any,
-    fit: Fit,
-    survey: Survey | None,
-    key: Array,
+def integrated(
+    method: DensityMethod, prior: Prior, engine: Engine, level: int, view: Any, fit: Fit, survey: Survey, key: Array
 ) -> Solution:
     """From what was learnt of one dataset to its posterior."""
-    prior = experiment.prior
-    if isinstance(method, DrawingMethod):
-        theta = method.draw(experiment, shared, fit, key, method.draws)
-        weights = jnp.full(method.draws, 1 / method.draws)
-        finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
-        error, lost = jnp.asarray(method.draws**-0.5), jnp.asarray(0.0)
-        points, tolerance = Points(prior.to_line(theta), weights, None, error, lost, finite, None), np.inf
-    else:
-        assert survey is not None
-        points = engine.points(target_of(method, experiment, shared, fit), survey, level, key)
-        tolerance = engine.tolerance
+    points = engine.points(target_of(method, prior, view, fit), survey, level, key)
+    return _solution(prior, fit, points, engine.tolerance)
+
+
+def drawn(method: DrawingMethod, experiment: Experiment, shared: Any, fit: Fit, key: Array) -> Solution:
+    """The same for a method that draws."""
+    theta = method.draw(experiment, shared, fit, key, method.draws)
+    weights = jnp.full(method.draws, 1 / method.draws)
+    finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
+    error, lost = jnp.asarray(method.draws**-0.5), jnp.asarray(0.0)
+    points = Points(experiment.prior.to_line(theta), weights, None, error, lost, finite, None)
+    return _solution(experiment.prior, fit, points, np.inf)
+
+
+def _solution(prior: Prior, fit: Fit, points: Points, tolerance: float) -> Solution:
     summary = summarise(points, prior.from_line)
     reported = jnp.concatenate([summary.mean, summary.sd, summary.quantiles.ravel(), summary.error[None]])
     finite_summary = jnp.isfinite(reported).all()
@@ -127,10 +122,14 @@ class _Stages:
     def _survey(self, fit: Fit) -> Survey:
         method, experiment, engine = self._of
         assert isinstance(method, DensityMethod)
-        return engine.survey(target_of(method, experiment, None, fit))
+        return engine.survey(target_of(method, experiment.prior, method.view(experiment), fit))
 
     def _posterior(self, level: int, shared: Any, fit: Fit, survey: Survey | None, key: Array) -> Solution:
-        return posterior(*self._of, level, shared, fit, survey, stage_keys(key)[1])
+        (method, experiment, engine), engine_key = self._of, stage_keys(key)[1]
+        if isinstance(method, DrawingMethod):
+            return drawn(method, experiment, shared, fit, engine_key)
+        assert survey is not None
+        return integrated(method, experiment.prior, engine, level, method.view(experiment), fit, survey, engine_key)
 
 
 _stages = functools.lru_cache(maxsize=16)(_Stages)
@@ -170,7 +169,7 @@ def worth_refining(status: Array) -> Array:
 def _drawer(method: DensityMethod, experiment: Experiment, engine: Integrate, level: int, number: int) -> Any:
     def draw(shared: Any, y: Array, fit_key: Array, key: Array) -> tuple[Array, Array]:
         fit = method.fit(experiment, shared, y, fit_key)
-        target = target_of(method, experiment, shared, fit)
+        target = target_of(method, experiment.prior, method.view(experiment), fit)
         z, accept = engine.draws(target, engine.survey(target), level, key, number)
         return experiment.prior.from_line(z), accept
 

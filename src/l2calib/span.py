@@ -29,6 +29,28 @@ _POINT_BY_POINT = 4  # up to so many coordinates, a model is quicker evaluated f
 _REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["points", "encoder"], meta_fields=["model"])
+@dataclass(frozen=True, eq=False)
+class ModelCoordinates:
+    """The model as a function from theta to its coordinates (m,).
+
+    Its arrays may be arguments of a program, which then serves every design.
+    """
+
+    model: Model
+    points: Array | np.ndarray  # where the model is evaluated (m, k)
+    encoder: Array | np.ndarray  # from its values to coordinates: (m, m), or the diagonal (m,)
+
+    def __call__(self, theta: Array) -> Array:
+        if self.encoder.ndim == 1:
+            return jnp.asarray(self.model(jnp.asarray(self.points), theta) * self.encoder)
+        if len(self.points) > _POINT_BY_POINT:
+            return jnp.asarray(self.encoder) @ self.model(jnp.asarray(self.points), theta)
+        # XLA evaluates anew whatever the points share (a sine of theta) if it sees them as an axis.
+        values = [self.model(jnp.asarray(point[None]), theta)[0] for point in self.points]
+        return jnp.stack([functools.reduce(operator.add, map(operator.mul, row, values)) for row in self.encoder])
+
+
 @dataclass(frozen=True, eq=False)
 class Span:
     """Functions on M points as m coordinates: sum_i w_i f_i g_i is the scalar product of the coordinates.
@@ -36,10 +58,8 @@ class Span:
     What lies outside the span has no coordinates; no theta can change it.
     """
 
-    model: Model
     weights: np.ndarray  # (M,)
-    picked: np.ndarray  # the points (m, k) where the model is evaluated
-    encoder: np.ndarray | None  # (m, m) from model values to coordinates; None for a diagonal one
+    coordinates: ModelCoordinates
     basis: np.ndarray  # (M, m), orthonormal under the weights
 
     @property
@@ -51,16 +71,6 @@ class Span:
     def functionals(self) -> np.ndarray:
         """(M, m): the weighted basis, which takes values to coordinates."""
         return np.asarray(self.weights[:, None] * self.basis)
-
-    def coordinates(self, theta: Array) -> Array:
-        """Of the model at theta (m,)."""
-        if self.encoder is None:
-            return jnp.asarray(self.model(jnp.asarray(self.picked), theta) * np.sqrt(self.weights))
-        if self.dimension > _POINT_BY_POINT:
-            return jnp.asarray(self.encoder) @ self.model(jnp.asarray(self.picked), theta)
-        # XLA evaluates anew whatever the points share (a sine of theta) if it sees them as an axis.
-        values = [self.model(jnp.asarray(point[None]), theta)[0] for point in self.picked]
-        return jnp.stack([functools.reduce(operator.add, map(operator.mul, row, values)) for row in self.encoder])
 
     def project(self, values: Array) -> Array:
         """The coordinates (..., m) of functions given by their values (..., M)."""
@@ -88,11 +98,10 @@ def span_of(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray)
         if not np.linalg.norm(missed, axis=1).max(initial=0.0) <= _CHECK_TOLERANCE:
             reduced = None
     if reduced is None:
-        return Span(model, weights, points, None, np.diag(1 / roots))
+        return Span(weights, ModelCoordinates(model, points, roots), np.diag(1 / roots))
     orthonormal, triangular = np.linalg.qr(reduced.matrix)
-    return Span(
-        model, weights, points[reduced.picked], triangular * roots[reduced.picked], orthonormal / roots[:, None]
-    )
+    coordinates = ModelCoordinates(model, points[reduced.picked], triangular * roots[reduced.picked])
+    return Span(weights, coordinates, orthonormal / roots[:, None])
 
 
 class _Interpolation(NamedTuple):

@@ -12,8 +12,10 @@ from l2calib.experiment import Experiment
 from l2calib.losses import L2, Loss, loss_candidates, loss_minima, loss_value
 from l2calib.methods.method import Fit, Smoothing
 from l2calib.minimise import Candidates
+from l2calib.prior import Prior
 from l2calib.scaling import Asymptotic, Fitted, Scaling
 from l2calib.smoother import GCV, Choice, SmootherTables
+from l2calib.span import ModelCoordinates
 
 
 class _Shared(NamedTuple):
@@ -73,7 +75,9 @@ class GeneralBayes:
         """One mode is the rule; a posterior with more moves up by itself."""
         return 0
 
-    def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
-        loss = loss_value(self.loss, experiment, fit.detail, theta)
+    def view(self, experiment: Experiment) -> ModelCoordinates:
+        return self.loss.span(experiment).coordinates
+
+    def log_density(self, prior: Prior, view: ModelCoordinates, fit: Fit, theta: Array) -> Array:
         assert fit.gamma is not None
-        return -fit.gamma * loss + experiment.prior.log_density(theta)
+        return -fit.gamma * loss_value(view, fit.detail, theta) + prior.log_density(theta)

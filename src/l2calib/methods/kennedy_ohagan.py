@@ -23,7 +23,9 @@ from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
 from l2calib.methods.method import Fit, Smoothing
 from l2calib.minimise import Candidates, Minima, scan_maxima
+from l2calib.prior import Prior
 from l2calib.smoother import GCV, Choice, SmootherTables, left_out_square
+from l2calib.span import ModelCoordinates
 
 PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
 KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
@@ -105,6 +107,14 @@ class _Window(NamedTuple):
     parts: _Parts | None  # a Gram matrix does without
 
 
+class _View(NamedTuple):
+    """The model at the design and at the nodes, and n."""
+
+    at_design: ModelCoordinates
+    at_nodes: ModelCoordinates
+    observations: float
+
+
 @dataclass(frozen=True)
 class KennedyOHagan:
     """Calibration with a Gaussian process for the bias.
@@ -160,7 +170,7 @@ class KennedyOHagan:
         smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         window = self._window(experiment, shared, y, minima.theta)
-        log_terms, quadratic = self._terms(experiment, window, minima.theta)
+        log_terms, quadratic = self._terms(self.view(experiment), window, minima.theta)
         share = jax.nn.softmax(log_terms.ravel()).reshape(log_terms.shape)
         sigma2 = jnp.sum(share * window.kappa * quadratic) / (experiment.observations - 2)
         return Fit(
@@ -201,28 +211,33 @@ class KennedyOHagan:
         maxima = scan_maxima(shared.candidates, mu, _KEPT_MAXIMA)
         return jnp.concatenate([minima.thetas, maxima])
 
-    def log_density(self, experiment: Experiment, shared: _Shared, fit: Fit, theta: Array) -> Array:
-        log_terms, _ = self._terms(experiment, fit.detail, theta)
-        return jnp.asarray(jax.scipy.special.logsumexp(log_terms) + experiment.prior.log_density(theta))
+    def view(self, experiment: Experiment) -> _View:
+        at_design, at_nodes = experiment.design_span.coordinates, experiment.node_span.coordinates
+        return _View(at_design, at_nodes, float(experiment.observations))
 
-    def _terms(self, experiment: Experiment, window: _Window, theta: Array) -> tuple[Array, Array]:
+    def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
+        log_terms, _ = self._terms(view, fit.detail, theta)
+        return jnp.asarray(jax.scipy.special.logsumexp(log_terms) + prior.log_density(theta))
+
+    def _terms(self, view: _View, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
-        modelled = experiment.design_span.coordinates(theta)
+        modelled = view.at_design(theta)
         matrices = window.frozen
         if isinstance(matrices, _Gram):
             quadratic = matrices.quadratic(modelled)
         else:
             parts = window.parts
             assert parts is not None
-            matrices = matrices or _downdates(parts, window.kappa, _slopes(experiment, theta))
+            matrices = matrices or _downdates(parts, window.kappa, _slopes(view.at_nodes, theta))
             rotated = parts.rotated_y - parts.rotated_basis @ modelled
             quadratic = jax.vmap(jax.vmap(Downdate.quadratic, (0, None)))(matrices, rotated)
         quadratic += window.rest[:, None] / window.kappa
-        n = experiment.observations
-        return window.log_weight - matrices.log_determinant / 2 - n / 2 * jnp.log(quadratic), quadratic
+        log_terms = window.log_weight - matrices.log_determinant / 2 - view.observations / 2 * jnp.log(quadratic)
+        return log_terms, quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
-        slopes, modelled = _slopes(experiment, theta), experiment.design_span.coordinates(theta)
+        view = self.view(experiment)
+        slopes, modelled = _slopes(view.at_nodes, theta), view.at_design(theta)
         seen = (_plain_lattice if self.orthogonal == "none" else _lattice)(shared, y, modelled, slopes)
         n, left_out = experiment.observations, shared.spectrum.left_out
         table = shared.log_prior - seen.log_determinant / 2 - n / 2 * jnp.log(seen.quadratic)
@@ -332,9 +347,9 @@ def _is_small(experiment: Experiment) -> bool:
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
 
 
-def _slopes(experiment: Experiment, theta: Array) -> Array:
+def _slopes(at_nodes: ModelCoordinates, theta: Array) -> Array:
     """The model's Jacobian at the nodes, in the coordinates of its span (l, p)."""
-    return jnp.asarray(jax.jacfwd(experiment.node_span.coordinates)(theta))
+    return jnp.asarray(jax.jacfwd(at_nodes)(theta))
 
 
 def _downdates(parts: _Parts, kappa: Array, slopes: Array) -> Downdate:

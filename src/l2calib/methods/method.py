@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from l2calib.arrays import Array
 from l2calib.experiment import Experiment
+from l2calib.prior import Prior
 from l2calib.smoother import GCV, Choice
 
 
@@ -63,7 +64,15 @@ class DensityMethod(Method, Protocol):
 
     def first_level(self, parameters: int) -> int: ...
 
-    def log_density(self, experiment: Experiment, shared: Any, fit: Fit, theta: Array) -> Array: ...
+    def view(self, experiment: Experiment) -> Any:
+        """What the density needs of the experiment, but for the prior.
+
+        Its arrays are arguments of the program that integrates the density: where they have the same shapes, one
+        program serves every design.
+        """
+        ...
+
+    def log_density(self, prior: Prior, view: Any, fit: Fit, theta: Array) -> Array: ...
 
 
 @runtime_checkable

@@ -10,7 +10,9 @@ from l2calib.experiment import Experiment
 from l2calib.losses import OLS, loss_candidates, loss_minima, loss_value
 from l2calib.methods.method import Fit
 from l2calib.minimise import Candidates
+from l2calib.prior import Prior
 from l2calib.smoother import Choice
+from l2calib.span import ModelCoordinates
 
 
 class _Responses(NamedTuple):
@@ -18,6 +20,13 @@ class _Responses(NamedTuple):
 
     values: Array
     outside: Array
+
+
+class _View(NamedTuple):
+    """The model at the design, and n."""
+
+    model: ModelCoordinates
+    observations: float
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,9 @@ class NonlinearRegression:
         """One mode is the rule; a posterior with more moves up by itself."""
         return 0
 
-    def log_density(self, experiment: Experiment, shared: Candidates, fit: Fit, theta: Array) -> Array:
-        n = experiment.observations
-        residual_square = loss_value(OLS(), experiment, fit.detail.values, theta) + fit.detail.outside
-        return -n / 2 * jnp.log(residual_square) + experiment.prior.log_density(theta)
+    def view(self, experiment: Experiment) -> _View:
+        return _View(experiment.design_span.coordinates, float(experiment.observations))
+
+    def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
+        residual_square = loss_value(view.model, fit.detail.values, theta) + fit.detail.outside
+        return -view.observations / 2 * jnp.log(residual_square) + prior.log_density(theta)

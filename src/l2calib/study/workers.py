@@ -40,6 +40,7 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+_KEPT_GROUPS = 5
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -238,7 +239,7 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 def _answer(asked: bytes) -> bytes:
     try:
         work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
-        _forget_other_groups(group)
+        _forget_old_groups(group)
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -248,16 +249,19 @@ def _answer(asked: bytes) -> bytes:
         return _RAISED + _sentence(error).encode()
 
 
-def _forget_other_groups(group: Hashable) -> None:
-    """JAX keeps every program that it has compiled, some 50 MB a method, until it is told not to."""
-    if group not in _group:
-        _group.clear()
+def _forget_old_groups(group: Hashable) -> None:
+    """JAX keeps every program that it has compiled until it is told not to.
+
+    Groups share programs, so those of several are kept; each has some ten megabytes a method of its own.
+    """
+    if group not in _groups and len(_groups) == _KEPT_GROUPS:
+        _groups.clear()
         if "jax" in sys.modules:
             sys.modules["jax"].clear_caches()
-    _group.add(group)
+    _groups.add(group)
 
 
-_group: set[Hashable] = set()  # the one that was worked for last
+_groups: set[Hashable] = set()
 
 
 def _sentence(error: BaseException) -> str:
