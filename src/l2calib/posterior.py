@@ -29,6 +29,7 @@ class Target(NamedTuple):
 
     log_density: Callable[[Array], Array]  # z (p,) -> scalar
     starts: Array  # (S, p)
+    terms: int  # how many densities it is a mixture of
 
 
 class Marginal(NamedTuple):

@@ -50,7 +50,7 @@ def target_of(method: DensityMethod, prior: Prior, view: Any, fit: Fit) -> Targe
     def log_density(z: Array) -> Array:
         return method.log_density(prior, view, fit, prior.from_line(z)) + jnp.sum(prior.log_slope(z))
 
-    return Target(log_density, prior.to_line(fit.starts))
+    return Target(log_density, prior.to_line(fit.starts), method.terms(fit))
 
 
 def integrated(

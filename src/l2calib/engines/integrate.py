@@ -32,6 +32,7 @@ MAXIMUM_DIMENSION = 4
 _SLOWEST_FALL = 0.9
 _BY_COARSENESS = 20.0  # times what half of the points across change: on skew densities, up to ten were seen
 _LARGEST_DISAGREEMENT = 0.05
+_BLOCK = 40_000  # numbers that leave room in the caches
 _BEND = 2.0  # of the hyperbolic sines, in standard deviations
 
 
@@ -257,13 +258,24 @@ def _run(target: Target, modes: Modes, outer: Array, chosen: _Level) -> _Run:
         charts
     )
     shape = z.shape[1:]
-    log_density = jax.vmap(target.log_density, 1)(z.reshape(z.shape[0], -1)).reshape(shape)
-    log_weights += log_density
+    log_weights += _in_blocks(target, z.reshape(z.shape[0], -1)).reshape(shape)
     if chosen.modes > 1:
         shares = jax.vmap(modes.log_shares, 1, 1)(z.reshape(z.shape[0], -1)).reshape(chosen.modes, *shape)
         log_weights += jnp.moveaxis(jnp.diagonal(shares, axis1=0, axis2=1), -1, 0)
     usable = jnp.isfinite(z)
     return _Run(jnp.where(usable, z, 0.0), jnp.where(usable.all(axis=0), _not_nan(log_weights), -jnp.inf), charts)
+
+
+def _in_blocks(target: Target, z: Array) -> Array:
+    """The log density at points (p, N); that of a mixture block by block, since it writes all terms for every point."""
+    together = jax.vmap(target.log_density, 1)
+    number, block = z.shape[1], _BLOCK // target.terms
+    if number <= 2 * block:
+        return jnp.asarray(together(z))
+    blocks = -(-number // block)
+    padded = jnp.pad(z, ((0, 0), (0, blocks * block - number)), mode="edge").reshape(-1, blocks, block)
+    found = jax.lax.map(together, jnp.moveaxis(padded, 1, 0))
+    return jnp.asarray(found).ravel()[:number]
 
 
 def _not_nan(value: Array) -> Array:

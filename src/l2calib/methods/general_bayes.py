@@ -81,3 +81,6 @@ class GeneralBayes:
     def log_density(self, prior: Prior, view: ModelCoordinates, fit: Fit, theta: Array) -> Array:
         assert fit.gamma is not None
         return -fit.gamma * loss_value(view, fit.detail, theta) + prior.log_density(theta)
+
+    def terms(self, fit: Fit) -> int:
+        return 1

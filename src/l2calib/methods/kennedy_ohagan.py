@@ -170,7 +170,7 @@ class KennedyOHagan:
         smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         window = self._window(experiment, shared, y, minima.theta)
-        log_terms, quadratic = self._terms(self.view(experiment), window, minima.theta)
+        log_terms, quadratic = self._mixture(self.view(experiment), window, minima.theta)
         share = jax.nn.softmax(log_terms.ravel()).reshape(log_terms.shape)
         sigma2 = jnp.sum(share * window.kappa * quadratic) / (experiment.observations - 2)
         return Fit(
@@ -216,10 +216,13 @@ class KennedyOHagan:
         return _View(at_design, at_nodes, float(experiment.observations))
 
     def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
-        log_terms, _ = self._terms(view, fit.detail, theta)
+        log_terms, _ = self._mixture(view, fit.detail, theta)
         return jnp.asarray(jax.scipy.special.logsumexp(log_terms) + prior.log_density(theta))
 
-    def _terms(self, view: _View, window: _Window, theta: Array) -> tuple[Array, Array]:
+    def terms(self, fit: Fit) -> int:
+        return int(fit.detail.kappa.size)
+
+    def _mixture(self, view: _View, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
         modelled = view.at_design(theta)
         matrices = window.frozen

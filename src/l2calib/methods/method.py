@@ -74,6 +74,10 @@ class DensityMethod(Method, Protocol):
 
     def log_density(self, prior: Prior, view: Any, fit: Fit, theta: Array) -> Array: ...
 
+    def terms(self, fit: Fit) -> int:
+        """How many densities it is a mixture of."""
+        ...
+
 
 @runtime_checkable
 class DrawingMethod(Method, Protocol):

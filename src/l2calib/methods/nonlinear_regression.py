@@ -78,3 +78,6 @@ class NonlinearRegression:
     def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
         residual_square = loss_value(view.model, fit.detail.values, theta) + fit.detail.outside
         return -view.observations / 2 * jnp.log(residual_square) + prior.log_density(theta)
+
+    def terms(self, fit: Fit) -> int:
+        return 1
