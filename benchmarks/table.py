@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
 HEADINGS = ("what", "l2calib", "competitor", "ratio", "goal", "met")
 
 
@@ -53,11 +52,15 @@ def markdown(rows: list[Row], machine: str) -> str:
     return "\n".join([*lines, "", machine])
 
 
-def write_between_markers(readme: Path, table: str) -> None:
-    """Replace what stands between the markers."""
-    text = readme.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"{readme} must hold '{BEGIN}' and '{END}' once each; the table was not written.")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+def between_markers(text: str, table: str, what: str = "benchmark") -> str:
+    """A page with this between its markers, `<!-- what:begin -->` and `<!-- what:end -->`."""
+    begin, end = f"<!-- {what}:begin -->", f"<!-- {what}:end -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise SystemExit(f"the page must hold '{begin}' and '{end}' once each; the table was not written.")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
+
+
+def write_between_markers(page: Path, table: str) -> None:
+    """Replace what stands between the markers of a benchmark."""
+    page.write_text(between_markers(page.read_text(encoding="utf-8"), table), encoding="utf-8")
