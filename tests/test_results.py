@@ -23,7 +23,7 @@ def test_every_cell_of_the_paper_is_there(frame):
     assert cells == {
         (configuration, n, law, method): PARAMETERS[configuration]
         for configuration, n, law, method in itertools.product(PARAMETERS, PAPER_SIZES, laws, PAPER_METHODS)
-        if (configuration, method) != ("4", "koh")  # docs/results.md says that it is missing
+        if (configuration, method) != ("4", "koh") or n >= 60 or (n, law) == (40, "normal")  # the rest is missing
     }
     assert (frame.loc[frame["method"].isin(QUICK), "replications"] == 20_000).all()
     assert (frame["replications"] >= 2_000).all()
