@@ -15,7 +15,7 @@ FINEST = 1e-12
 
 @pytest.mark.parametrize(
     ("number", "n", "method", "tolerance"),
-    [(1, 20, "gb-l2", 1e-3), (2, 20, "nlm", 5e-3), (4, 40, "gb-ols", 5e-3)],
+    [(1, 20, "gb-l2", 1e-3), (2, 20, "nlm", 5e-3), (2, 100, "nlm", 1e-3), (4, 40, "gb-ols", 5e-3)],
 )
 def test_what_is_accepted_keeps_the_tolerance(number: int, n: int, method: str, tolerance: float) -> None:
     chosen = configuration(number)
