@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -21,6 +22,20 @@ def responses(number: int, datasets: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def linear() -> l2.Problem:
     return problem(3, N, seed=0)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "projected"])
+def test_what_is_compiled_to_integrate_serves_every_design(name):
+    """A program's key is the prior, the structure of the view and the shapes in it."""
+    method, small, large = l2.METHODS[name], experiment(4, 40), experiment(4, 60)
+    assert small.prior == large.prior
+    assert hash(small.prior) == hash(large.prior)
+    views = [method.view(each) for each in (small, large)]
+    assert jax.tree.structure(views[0]) == jax.tree.structure(views[1])
+    assert [np.shape(leaf) for leaf in jax.tree.leaves(views[0])] == [
+        np.shape(leaf) for leaf in jax.tree.leaves(views[1])
+    ]
+    assert jax.tree.structure(views[0]) != jax.tree.structure(method.view(experiment(1, 40)))
 
 
 @pytest.mark.parametrize("name", METHODS)

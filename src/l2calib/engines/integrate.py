@@ -269,7 +269,7 @@ def _run(target: Target, modes: Modes, outer: Array, chosen: _Level) -> _Run:
 def _in_blocks(target: Target, z: Array) -> Array:
     """The log density at points (p, N); that of a mixture block by block, since it writes all terms for every point."""
     together = jax.vmap(target.log_density, 1)
-    number, block = z.shape[1], _BLOCK // target.terms
+    number, block = z.shape[1], max(1, _BLOCK // target.terms)
     if number <= 2 * block:
         return jnp.asarray(together(z))
     blocks = -(-number // block)
