@@ -1,7 +1,7 @@
 """Many datasets of one experiment, in chunks of fixed shapes.
 
 Every dataset is fitted once, in large chunks, since a fit reads large tables. Its posterior is then computed, in small
-chunks, since it fills the caches by itself: at the engine's first level, and again at the next ones while its numerical
+chunks, since it fills the caches by itself: at the engine's first level, and again at later ones while its numerical
 error exceeds the tolerance. Datasets that need a level wait for each other until they fill a chunk.
 """
 
@@ -24,7 +24,7 @@ from l2calib.methods import DensityMethod, DrawingMethod, Fit
 from l2calib.prior import Prior
 from l2calib.smoother import Choice
 from l2calib.smoothing import choose
-from l2calib.solve import Solution, drawn, first_level, integrated, prepared, target_of, worth_refining
+from l2calib.solve import Solution, drawn, first_level, integrated, next_levels, prepared, target_of
 
 _CHUNK_BYTES = 80e6  # small enough for the caches to help
 _LARGEST_CHUNK = 128
@@ -181,11 +181,11 @@ class _Batch:
         while len(self._under_way) > leave:
             chunk = self._under_way.popleft()
             self._write(chunk.level, chunk.started, chunk.genuine, jax.device_get(chunk.solved))
-            if chunk.level < self._last:
-                self._flush(chunk.level + 1, self._chunk(chunk.level + 1))
+            for level in range(chunk.level + 1, self._last + 1):
+                self._flush(level, self._chunk(level))
 
     def _write(self, level: int, started: _Started, genuine: int, solved: Solution) -> None:
-        """Write down the solutions of a chunk; datasets that are inaccurate wait for the next level."""
+        """Write down the solutions of a chunk; datasets that are inaccurate wait for a later level."""
         if self._result is None:
             self._result = jax.tree.map(lambda a: np.empty((self._number, *a.shape[1:]), a.dtype), solved)
         index = np.arange(min(genuine, len(started.rows)))
@@ -194,8 +194,8 @@ class _Batch:
             whole[started.rows[index]] = part[index]
 
         jax.tree.map(write, self._result, solved)
-        again = index[worth_refining(solved.status[index])] if level < self._last else index[:0]
-        if again.size:
-            self._waiting[level + 1].append(started.take(again))
+        following = next_levels(*self._what, level, solved)[index]
+        for later in np.unique(following[following > level]):
+            self._waiting[int(later)].append(started.take(index[following == later]))
         if self._progress is not None:
-            self._progress(int(index.size - again.size))
+            self._progress(int(np.sum(following == level)))

@@ -86,6 +86,7 @@ class Points(NamedTuple):
     marginals: Marginal | None  # of all parameters, along the first axis of its arrays; None for draws
     error: Array  # numerical error of the moments, in posterior standard deviations
     mass_error: Array  # probability that may have been lost or counted twice
+    missed: Array  # what modes that were left out would move, in posterior standard deviations
     status: Array
     diagnostics: dict[str, Array] | None  # of Markov chains
 

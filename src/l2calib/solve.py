@@ -29,6 +29,7 @@ class Solution(NamedTuple):
     fit: Fit
     points: Points | None  # None in a batch
     summary: Summary
+    missed: Array  # by the modes that were left out, in posterior standard deviations
     status: Array
 
 
@@ -66,8 +67,8 @@ def drawn(method: DrawingMethod, experiment: Experiment, shared: Any, fit: Fit, 
     theta = method.draw(experiment, shared, fit, key, method.draws)
     weights = jnp.full(method.draws, 1 / method.draws)
     finite = jnp.where(jnp.isfinite(theta).all(), 0, int(Status.NOT_FINITE))
-    error, lost = jnp.asarray(method.draws**-0.5), jnp.asarray(0.0)
-    points = Points(experiment.prior.to_line(theta), weights, None, error, lost, finite, None)
+    error, nothing = jnp.asarray(method.draws**-0.5), jnp.asarray(0.0)
+    points = Points(experiment.prior.to_line(theta), weights, None, error, nothing, nothing, finite, None)
     return _solution(experiment.prior, fit, points, np.inf)
 
 
@@ -77,7 +78,7 @@ def _solution(prior: Prior, fit: Fit, points: Points, tolerance: float) -> Solut
     finite_summary = jnp.isfinite(reported).all()
     status = fit.status | points.status | jnp.where(finite_summary, 0, int(Status.NOT_FINITE))
     status |= jnp.where(summary.error <= tolerance, 0, int(Status.INACCURATE))
-    return Solution(fit._replace(detail=None), points, summary, status)
+    return Solution(fit._replace(detail=None), points, summary, points.missed, status)
 
 
 def stage_keys(key: Array) -> Any:
@@ -155,14 +156,25 @@ def solve_one(
         stages.posterior(level + 1)  # It is often needed, and there is nothing else to do.
     while True:
         solution: Solution = jax.device_get(stages.posterior(level)(shared, fit, survey, key))
-        if level >= last or not worth_refining(solution.status):
+        following = int(next_levels(method, experiment, engine, level, solution))
+        if following == level:
             return solution, level
-        level += 1
+        level = following
 
 
-def worth_refining(status: Array) -> Array:
-    """Whether the next level may do better: where the loss is flat there is no posterior at any."""
-    return (status & int(Status.INACCURATE | Status.FLAT_LOSS)) == int(Status.INACCURATE)
+def next_levels(
+    method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine, level: int, solved: Solution
+) -> np.ndarray:
+    """Where to go on with every solution; the level itself where it suffices, or where none can do better.
+
+    Where the loss is flat there is no posterior at any.
+    """
+    status = np.asarray(solved.status)
+    refined = (status & int(Status.INACCURATE | Status.FLAT_LOSS)) == int(Status.INACCURATE)
+    if isinstance(method, DrawingMethod) or not refined.any():
+        return np.full(status.shape, level)
+    error, missed = np.asarray(solved.summary.error), np.asarray(solved.missed)
+    return np.where(refined, engine.next_level(experiment.parameters, level, error, missed), level)
 
 
 @functools.lru_cache(maxsize=16)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 from l2calib.arrays import Array
 from l2calib.engines.integrate import MAXIMUM_DIMENSION, Integrate
 from l2calib.engines.modes import Survey
@@ -27,6 +29,10 @@ class Engine(Protocol):
 
     def evaluations(self, dimension: int, level: int) -> int:
         """How often the density is evaluated at a level."""
+        ...
+
+    def next_level(self, dimension: int, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        """What to try where a level did not suffice, by its error and what was missed; itself if nothing."""
         ...
 
     def survey(self, target: Target) -> Survey: ...

@@ -18,6 +18,7 @@ from l2calib.engines.rules import Rule
 from l2calib.small_matrices import cholesky
 
 _RIDGE_STEPS = 4
+_END = 5.0  # of the prior, on the line
 
 
 class Knots(NamedTuple):
@@ -26,6 +27,7 @@ class Knots(NamedTuple):
     half: int
     spacing: float
     bend: float
+    far: bool  # whether they go to the ends of the prior, and climb on the way
 
     @property
     def values(self) -> np.ndarray:
@@ -35,12 +37,12 @@ class Knots(NamedTuple):
     def reach(self) -> float:
         return self.half * self.spacing
 
-    def stretched(self, coordinate: Array | np.ndarray) -> Array:
-        """In standard deviations."""
-        return self.bend * jnp.sinh(coordinate / self.bend)
-
-    def log_slope(self, coordinate: Array | np.ndarray) -> Array:
-        return jnp.log(jnp.cosh(coordinate / self.bend))
+    def stretch(self, centre: Array, scale: Array) -> Array:
+        """What to multiply the coordinate by: more than one if the last knot would be too near."""
+        if not self.far:
+            return jnp.ones_like(centre)
+        farthest = self.bend * jnp.arcsinh((_END + jnp.abs(centre)) / (self.bend * scale))
+        return jnp.maximum(farthest / self.reach, 1.0)
 
 
 class Chart(NamedTuple):
@@ -48,12 +50,17 @@ class Chart(NamedTuple):
 
     centre: Array  # of the outer parameter
     scale: Array
+    stretch: Array
     inner_centres: Array  # (K, d), at the knots
     inner_factors: Array  # (K, d, d)
 
     def outer_at(self, knots: Knots, coordinate: Array | np.ndarray) -> Array:
         """The outer parameter."""
-        return self.centre + self.scale * knots.stretched(coordinate)
+        return self.centre + self.scale * knots.bend * jnp.sinh(self.stretch * coordinate / knots.bend)
+
+    def _log_slope(self, knots: Knots, coordinate: Array | np.ndarray) -> Array:
+        """Of the outer parameter in its coordinate."""
+        return jnp.log(self.scale * self.stretch) + jnp.log(jnp.cosh(self.stretch * coordinate / knots.bend))
 
     def around_knots(self, knots: Knots, rule: Rule, outer: Array) -> tuple[Array, Array]:
         """The rule's points at every knot, z (p, K, R), and the logs of their weights (K, R).
@@ -67,14 +74,14 @@ class Chart(NamedTuple):
             for i in range(d)
         ]
         z_outer = jnp.broadcast_to(self.outer_at(knots, knots.values)[:, None], inner[0].shape)
-        log_slope = jnp.log(self.scale) + knots.log_slope(knots.values) + np.log(knots.spacing)
+        log_slope = self._log_slope(knots, knots.values) + np.log(knots.spacing)
         log_slope += jnp.sum(jnp.log(jnp.stack([factors[i, i] for i in range(d)])), axis=0)
         return jnp.stack(joined(z_outer, inner, outer)), log_slope[:, None] + rule.log_weights
 
     def at(self, knots: Knots, rule: Rule, coordinates: Array, outer: Array) -> tuple[Array, Array]:
         """z (p,) and log |dz / d coordinates| at coordinates (p,) of a lattice, interpolated between the knots."""
         first, rest = coordinates[0], coordinates[1:]
-        log_slope = jnp.log(self.scale) + knots.log_slope(first)
+        log_slope = self._log_slope(knots, first)
         position = jnp.clip(first / knots.spacing + knots.half, 0.0, 2.0 * knots.half)
         left = jnp.minimum(jnp.floor(position).astype(int), 2 * knots.half - 1)
         share = position - left
@@ -105,22 +112,20 @@ def _straight(centre: Array, factor: Array, outer: Array, knots: Knots) -> Chart
     variance = covariance[outer, outer]
     slope = covariance[others, outer] / variance
     inner = covariance[jnp.ix_(others, others)] - variance * jnp.outer(slope, slope)
-    offsets = jnp.sqrt(variance) * knots.stretched(knots.values)
-    return Chart(
-        centre[outer],
-        jnp.sqrt(variance),
-        centre[others] + offsets[:, None] * slope,
-        jnp.broadcast_to(cholesky(inner), (offsets.size, *inner.shape)),
-    )
+    sd, number = jnp.sqrt(variance), knots.values.size
+    factors = jnp.broadcast_to(cholesky(inner), (number, *inner.shape))
+    chart = Chart(centre[outer], sd, knots.stretch(centre[outer], sd), jnp.zeros((number, 0)), factors)
+    offsets = chart.outer_at(knots, knots.values) - centre[outer]
+    return chart._replace(inner_centres=centre[others] + offsets[:, None] * slope)
 
 
 def ridge_chart(
-    log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots, climbing: bool
+    log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots
 ) -> Chart:
     """The chart that follows the ridge: at every knot, near the conditional mode, with the curvature there.
 
     One Newton step from where the last two knots point is mostly near enough, since a rule's points need not be centred
-    exactly. Far out on a banana it may lead astray, so finer levels climb.
+    exactly. Far out on a banana it may lead astray, so knots that go far climb.
     """
     straight = _straight(centre, factor, outer, knots)
     middle = straight.inner_centres[knots.half]
@@ -135,7 +140,7 @@ def ridge_chart(
                 return log_density(jnp.stack(joined(z_outer, list(inner), outer)))
 
             start = 2 * last - before
-            reached = climb(conditional, start, _RIDGE_STEPS) if climbing else newton_step(conditional, start)
+            reached = climb(conditional, start, _RIDGE_STEPS) if knots.far else newton_step(conditional, start)
             summit, inner_factor, _ = laplace(reached)
             return (summit, last), (summit, inner_factor)
 

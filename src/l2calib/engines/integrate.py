@@ -6,7 +6,7 @@ knot, by a rule of few points. A smooth partition of unity (the share of each fi
 divides the posterior among the modes, so overlapping modes are counted once. Every parameter's marginal comes from its
 own turn. The error is estimated from half of the knots, from half of the points across, from how well the turns agree
 on the mass, from its decay towards the edges and from the modes that were left out; a posterior that does not meet the
-tolerance moves to the next level.
+tolerance moves on to a level with finer knots or more modes, whichever it lacks.
 """
 
 from __future__ import annotations
@@ -30,26 +30,34 @@ from l2calib.posterior import Marginal, Points, Target, lattice_marginal, moment
 
 MAXIMUM_DIMENSION = 4
 _SLOWEST_FALL = 0.9
+_NOTHING = 1e-100  # of a mass; XLA turns quotients of quotients into products, so its square must not vanish
 _BY_COARSENESS = 20.0  # times what half of the points across change: on skew densities, up to ten were seen
 _LARGEST_DISAGREEMENT = 0.05
 _BLOCK = 40_000  # numbers that leave room in the caches
 _BEND = 2.0  # of the hyperbolic sines, in standard deviations
+_FAR_BEND = 1.4
+_FAR_ERROR = 0.5
 
 
 class _Level(NamedTuple):
-    """How hard to try: how many modes, the knots along every parameter, the rule across, and how to follow ridges."""
+    """How hard to try: how many modes, the knots along every parameter, and the rule across."""
 
     modes: int
     knots: Knots
     rule: Rule
-    climbing: bool
 
 
 def _level(
-    dimension: int, modes: int, spacing: float, half: int, inner_spacing: float, reach: float, climbing: bool = False
+    dimension: int,
+    modes: int,
+    spacing: float,
+    half: int,
+    inner_spacing: float,
+    reach: float,
+    far: bool = False,
 ) -> _Level:
-    rule = lattice(dimension - 1, inner_spacing, reach, _BEND)
-    return _Level(modes, Knots(half, spacing, _BEND), rule, climbing)
+    bend = _FAR_BEND if far else _BEND
+    return _Level(modes, Knots(half, spacing, bend, far), lattice(dimension - 1, inner_spacing, reach, bend))
 
 
 class _LineLevel(NamedTuple):
@@ -63,21 +71,24 @@ _LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 320), _Line
 _LEVELS = {
     2: (
         _level(2, 1, 0.5, 14, 1.2, 4.9),
-        _level(2, 1, 0.28, 36, 0.35, 9.6, climbing=True),
-        _level(2, 4, 0.28, 36, 0.35, 9.6, climbing=True),
-        _level(2, 5, 0.25, 44, 0.25, 10.5, climbing=True),
+        _level(2, 1, 0.28, 34, 0.35, 9.1, far=True),
+        _level(2, 4, 0.28, 34, 0.35, 9.1, far=True),
+        _level(2, 1, 0.2, 56, 0.25, 10.0, far=True),
+        _level(2, 5, 0.2, 56, 0.25, 10.0, far=True),
     ),
     3: (
         _level(3, 1, 0.5, 14, 1.4, 4.3),
         _level(3, 1, 0.45, 16, 1.1, 5.6),
         _level(3, 1, 0.3, 26, 0.9, 6.3),
-        _level(3, 1, 0.18, 46, 0.9, 6.3, climbing=True),
-        _level(3, 3, 0.18, 46, 0.6, 7.5, climbing=True),
+        _level(3, 1, 0.25, 34, 0.7, 7.4, far=True),
+        _level(3, 3, 0.25, 34, 0.7, 7.4, far=True),
+        _level(3, 1, 0.16, 52, 0.6, 8.4, far=True),
+        _level(3, 3, 0.16, 52, 0.6, 8.4, far=True),
     ),
     4: (
         _level(4, 1, 0.6, 12, 1.4, 4.3),
-        _level(4, 1, 0.5, 14, 0.8, 5.6, climbing=True),
-        _level(4, 2, 0.5, 14, 0.8, 5.6, climbing=True),
+        _level(4, 1, 0.5, 14, 0.8, 5.6, far=True),
+        _level(4, 2, 0.5, 14, 0.8, 5.6, far=True),
     ),
 }
 _SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
@@ -147,6 +158,21 @@ class Integrate:
         chosen = _LEVELS[dimension][level]
         return chosen.modes * dimension * chosen.knots.values.size * chosen.rule.log_weights.size
 
+    def next_level(self, dimension: int, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        """What to try where a level did not suffice, by its error and by what the modes that it left out would move.
+
+        The level itself where no other could do better. Where the error is large, the posterior's tails are too long
+        for anything but knots that go far.
+        """
+        if dimension == 1:
+            return np.full(error.shape, min(level + 1, len(_LINE_LEVELS) - 1))
+        tried, later = _LEVELS[dimension][level], list(enumerate(_LEVELS[dimension]))[level + 1 :]
+        wider = next((i for i, each in later if each.modes > tried.modes), level)
+        finer = [(i, each) for i, each in later if each.modes >= tried.modes and each.knots != tried.knots]
+        farther = [(i, each) for i, each in finer if each.knots.far]
+        by_error = [candidates[0][0] if candidates else level for candidates in (finer, farther)]
+        return np.where(missed > self.tolerance, wider, np.where(error > _FAR_ERROR, by_error[1], by_error[0]))
+
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts and a scan of the whole prior lead to."""
         z, neighbours = _scan_lattice(target.starts.shape[1])
@@ -162,7 +188,7 @@ class Integrate:
         points = _on_a_line(target, modes, level) if p == 1 else _on_charts(target, modes, level)
         error = jnp.maximum(points.error, missed)
         status = jnp.where(jnp.isfinite(points.weights).all(), 0, int(Status.NOT_FINITE))
-        return points._replace(error=jnp.where(jnp.isnan(error), jnp.inf, error), status=status)
+        return points._replace(error=jnp.where(jnp.isnan(error), jnp.inf, error), missed=missed, status=status)
 
     def draws(self, target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
         """Candidates z (number, p) spread over the cells of the lattice, and whether each is accepted.
@@ -182,7 +208,7 @@ def _on_a_line(target: Target, modes: Modes, level: int) -> Points:
     line = line_points(target.log_density, modes, _LINE_LEVELS[level].points)
     error, mass_error = line.errors()
     marginals = jax.tree.map(lambda array: array[None], line.marginal())
-    return Points(line.z[:, None], line.weights, marginals, error, mass_error, jnp.asarray(0), None)
+    return Points(line.z[:, None], line.weights, marginals, error, mass_error, jnp.asarray(0.0), jnp.asarray(0), None)
 
 
 def _on_charts(target: Target, modes: Modes, level: int) -> Points:
@@ -194,21 +220,23 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
     half_across = jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=3)
     z_along = jax.vmap(jax.vmap(lambda chart: chart.outer_at(chosen.knots, chosen.knots.values)))(runs.charts)
     errors, mass_errors = jax.vmap(functools.partial(_halving_errors, chosen))(z_along, weights)
+    far_errors, far_mass_errors = jax.vmap(functools.partial(_errors_of_reach, chosen.rule))(z_along, weights)
+    errors, mass_errors = jnp.maximum(errors, far_errors), mass_errors + far_mass_errors
     log_masses = jax.vmap(lambda run: run.log_mass)(runs)
     # What the rule's own coarseness does to the mass is much the same at all knots and moves nothing; the rest may.
     coarse = jnp.max(jnp.abs(jnp.log(2 * jnp.sum(half_across, axis=(1, 2)))))
     allowed = jnp.minimum(_BY_COARSENESS * coarse, _LARGEST_DISAGREEMENT)
     unexplained = jnp.maximum(jnp.abs(log_masses - log_masses[0]) - allowed, 0.0)
-    mass_error = jnp.max(jnp.expm1(unexplained)) + jnp.max(mass_errors + jax.vmap(_mass_beyond)(along))
+    mass_error = jnp.max(jnp.expm1(unexplained)) + jnp.max(mass_errors + jax.vmap(_mass_beyond_knots)(along))
 
-    def marginal(z: Array, weights: Array, centre: Array, sd: Array) -> Marginal:
+    def marginal(z: Array, weights: Array, charts: Chart) -> Marginal:
         reach = chosen.knots.reach
-        axis = Stretched(centre, _BEND * sd, jnp.full(chosen.modes, reach / _BEND))
+        axis = Stretched(charts.centre, chosen.knots.bend * charts.scale, charts.stretch * reach / chosen.knots.bend)
         return lattice_marginal(z, weights, axis, Stretched.step(chosen.knots.spacing, reach))
 
-    marginals = jax.vmap(marginal)(z_along, along, modes.centres.T, jnp.linalg.norm(modes.factors, axis=2).T)
+    marginals = jax.vmap(marginal)(z_along, along, runs.charts)
     z, weight = runs.z[0].reshape(p, -1).T, weights[0].ravel()
-    return Points(z, weight, marginals, jnp.max(errors), mass_error, jnp.asarray(0), None)
+    return Points(z, weight, marginals, jnp.max(errors), mass_error, jnp.asarray(0.0), jnp.asarray(0), None)
 
 
 def _halving_errors(chosen: _Level, z: Array, weights: Array) -> tuple[Array, Array]:
@@ -220,38 +248,53 @@ def _halving_errors(chosen: _Level, z: Array, weights: Array) -> tuple[Array, Ar
     along = jnp.sum(weights, axis=2)
     odd_knot = (np.arange(z.shape[1]) - chosen.knots.half) % 2 == 1
     across = chosen.rule.points.shape[0]
-    if chosen.climbing:
+    if chosen.knots.far:
         half = jnp.sum(jnp.where(odd_knot[:, None] ^ chosen.rule.even, weights, 0.0), axis=2)
-        error, carried = _moved(z, along, half, across + 1)
-        return error, carried + jnp.abs(2 * jnp.sum(half) - 1) / (8 ** (1 / (across + 1)) - 1)
+        error, carried, gain = *_moved(z, along, half), 8 ** (1 / (across + 1)) - 1
+        return error / gain, (carried + jnp.abs(2 * jnp.sum(half) - 1)) / gain
     error, mass_error = halving_errors(z.reshape(-1, 1), along.ravel(), np.tile(~odd_knot, z.shape[0]))
-    moved, carried = _moved(z, along, jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=2), across)
-    return jnp.maximum(error, moved), mass_error + carried
+    half, gain = jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=2), 8 ** (1 / across) - 1
+    moved, carried = _moved(z, along, half)
+    return jnp.maximum(error, moved / gain), mass_error + carried / gain
 
 
-def _moved(z: Array, along: Array, half: Array, dimension: int) -> tuple[Array, Array]:
-    """How far half of the points would move a marginal's moments, in sd, and its distribution function."""
-    share = half / jnp.sum(half)
-    (mean, sd), (half_mean, half_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), share.ravel())
-    gain = 8 ** (1 / dimension) - 1
-    moved = jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd
-    return moved / gain, jnp.sum(jnp.max(jnp.abs(jnp.cumsum(share - along, axis=1)), axis=1)) / gain
+def _moved(z: Array, along: Array, part: Array) -> tuple[Array, Array]:
+    """How far a part of the points would move a marginal's moments, in sd, and its distribution function."""
+    share = part / jnp.sum(part)
+    (mean, sd), (part_mean, part_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), share.ravel())
+    moved = jnp.maximum(jnp.abs(part_mean - mean), jnp.abs(part_sd - sd)) / sd
+    return moved, jnp.sum(jnp.max(jnp.abs(jnp.cumsum(share - along, axis=1)), axis=1))
 
 
-def _mass_beyond(weights: Array) -> Array:
+def _mass_beyond_knots(weights: Array) -> Array:
     """The mass past the ends of the knots (M, K), if knot after knot goes on falling by the last ratio that was seen.
 
     The tails of the posterior fall faster than that in stretched coordinates, so this errs upwards.
     """
     over_modes = jnp.sum(weights, axis=0)
     last, before = over_modes[jnp.asarray([0, -1])], over_modes[jnp.asarray([1, -2])]
-    ratio = jnp.minimum(last / jnp.maximum(before, 1e-300), _SLOWEST_FALL)
+    ratio = jnp.minimum(last / jnp.maximum(before, _NOTHING), _SLOWEST_FALL)
     return jnp.sum(last * ratio / (1 - ratio))
+
+
+def _errors_of_reach(rule: Rule, z: Array, weights: Array) -> tuple[Array, Array]:
+    """Of one marginal's moments, in sd, and probabilities: what is too far from the ridge for the rule would do.
+
+    Told by what the rule's outermost shell of points does, and by how fast the mass falls from shell to shell.
+    """
+    last, before, second = (jnp.sum(jnp.where(shell, weights, 0.0)) for shell in rule.outer_shells)
+    fall, fall_before = last / jnp.maximum(before, _NOTHING), before / jnp.maximum(second, _NOTHING)
+    ratio = jnp.minimum(fall * jnp.minimum(fall / jnp.maximum(fall_before, _NOTHING), 1.0), _SLOWEST_FALL)
+    along = jnp.sum(weights, axis=2)
+    trimmed = jnp.sum(jnp.where(rule.outer_shells[0], 0.0, weights), axis=2)
+    moved, carried = _moved(z, along, trimmed)
+    beyond = ratio / (1 - ratio)
+    return moved * beyond, carried * beyond
 
 
 def _run(target: Target, modes: Modes, outer: Array, chosen: _Level) -> _Run:
     def build(centre: Array, factor: Array) -> Chart:
-        return ridge_chart(target.log_density, centre, factor, outer, chosen.knots, chosen.climbing)
+        return ridge_chart(target.log_density, centre, factor, outer, chosen.knots)
 
     charts = jax.vmap(build)(modes.centres, modes.factors)
     z, log_weights = jax.vmap(lambda chart: chart.around_knots(chosen.knots, chosen.rule, outer), out_axes=(1, 0))(

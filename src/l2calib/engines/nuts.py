@@ -61,6 +61,10 @@ class NUTS:
     def evaluations(self, dimension: int, level: int) -> int:
         return self.draws
 
+    def next_level(self, dimension: int, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        """There is none."""
+        return np.full(error.shape, level)
+
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts lead to."""
         return survey_modes(target.log_density, target.starts)
@@ -107,7 +111,8 @@ def _as_points(chains: Array, divergent: Array) -> Points:
         "chains": jnp.asarray(chains.shape[0]),
     }
     weights = jnp.full(z.shape[0], 1 / z.shape[0])
-    return Points(z, weights, None, 1 / jnp.sqrt(jnp.min(ess)), jnp.asarray(0.0), status, diagnostics)
+    nothing = jnp.asarray(0.0)
+    return Points(z, weights, None, 1 / jnp.sqrt(jnp.min(ess)), nothing, nothing, status, diagnostics)
 
 
 def _propose(modes: Modes, key: Array, number: int) -> Array:

@@ -20,6 +20,7 @@ class Rule(NamedTuple):
     points: np.ndarray  # (d, R)
     log_weights: np.ndarray  # (R,)
     even: np.ndarray  # (R,), every second point
+    outer_shells: np.ndarray  # (3, R), the points farthest out, those one spacing further in, and two
 
 
 @functools.cache
@@ -31,4 +32,7 @@ def lattice(dimension: int, spacing: float, reach: float, bend: float) -> Rule:
     coordinates = spacing * index
     log_weights = np.log(np.cosh(coordinates / bend)).sum(axis=1) + dimension * np.log(spacing)
     points = (bend * np.sinh(coordinates / bend)).T
-    return Rule(spacing, bend, coordinates, points, log_weights, index.sum(axis=1) % 2 == 0)
+    distance = np.linalg.norm(coordinates, axis=1)
+    steps_in = np.floor((distance.max() - distance) / spacing + 1e-9)
+    shells = steps_in == np.arange(3)[:, None]
+    return Rule(spacing, bend, coordinates, points, log_weights, index.sum(axis=1) % 2 == 0, shells)

@@ -39,6 +39,7 @@ _KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far
 _LARGEST_GRAM = 4  # entries of a Gram matrix, per observation
 _CAPTURED = 0.9995
 _TEMPER = 0.6
+_NEGLIGIBLE = 200.0  # finite for terms without weight, and out of the others' reach: kappa varies by exp(28)
 
 
 class _Shared(NamedTuple):
@@ -170,7 +171,8 @@ class KennedyOHagan:
         smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         window = self._window(experiment, shared, y, minima.theta)
-        log_terms, quadratic = self._mixture(self.view(experiment), window, minima.theta)
+        log_weight, quadratic = self._mixture(self.view(experiment), window, minima.theta)
+        log_terms = log_weight - experiment.observations / 2 * jnp.log(quadratic)
         share = jax.nn.softmax(log_terms.ravel()).reshape(log_terms.shape)
         sigma2 = jnp.sum(share * window.kappa * quadratic) / (experiment.observations - 2)
         return Fit(
@@ -216,14 +218,17 @@ class KennedyOHagan:
         return _View(at_design, at_nodes, float(experiment.observations))
 
     def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
-        log_terms, _ = self._mixture(view, fit.detail, theta)
-        return jnp.asarray(jax.scipy.special.logsumexp(log_terms) + prior.log_density(theta))
+        log_weight, quadratic = self._mixture(view, fit.detail, theta)
+        return _log_sum(log_weight, quadratic, view.observations / 2) + prior.log_density(theta)
 
     def terms(self, fit: Fit) -> int:
         return int(fit.detail.kappa.size)
 
     def _mixture(self, view: _View, window: _Window, theta: Array) -> tuple[Array, Array]:
-        """Log weight of every (psi, kappa) at theta, with sigma2 integrated out, and r' (kappa I + C_P)^-1 r."""
+        """Of every (psi, kappa) at theta, with sigma2 integrated out: the log weight of Q^(-n/2), and Q itself.
+
+        Q is r' (kappa I + C_P)^-1 r.
+        """
         modelled = view.at_design(theta)
         matrices = window.frozen
         if isinstance(matrices, _Gram):
@@ -235,8 +240,7 @@ class KennedyOHagan:
             rotated = parts.rotated_y - parts.rotated_basis @ modelled
             quadratic = jax.vmap(jax.vmap(Downdate.quadratic, (0, None)))(matrices, rotated)
         quadratic += window.rest[:, None] / window.kappa
-        log_terms = window.log_weight - matrices.log_determinant / 2 - view.observations / 2 * jnp.log(quadratic)
-        return log_terms, quadratic
+        return window.log_weight - matrices.log_determinant / 2, quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
         view = self.view(experiment)
@@ -348,6 +352,18 @@ def _is_small(experiment: Experiment) -> bool:
 
 
 _NAMES = {"estimate": "koh", "parameter": "koh-plumlee", "none": "kennedy-ohagan-plain"}
+
+
+def _log_sum(log_weight: Array, quadratic: Array, power: float) -> Array:
+    """The log of the sum of exp(log_weight) / quadratic^power.
+
+    The weights become factors of the bases, which the model's thousands of thetas share: what is left to do for every
+    term at every theta is one logarithm and one exponential.
+    """
+    log_factor = -log_weight / power
+    base = quadratic * jnp.exp(jnp.minimum(log_factor, jnp.min(log_factor) + _NEGLIGIBLE))
+    least = jax.lax.stop_gradient(jnp.min(base))
+    return jnp.asarray(jnp.log(jnp.sum(jnp.exp(-power * jnp.log(base / least)))) - power * jnp.log(least))
 
 
 def _slopes(at_nodes: ModelCoordinates, theta: Array) -> Array:
