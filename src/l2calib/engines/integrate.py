@@ -260,7 +260,7 @@ def _halving_errors(chosen: _Level, z: Array, weights: Array) -> tuple[Array, Ar
 
 def _moved(z: Array, along: Array, part: Array) -> tuple[Array, Array]:
     """How far a part of the points would move a marginal's moments, in sd, and its distribution function."""
-    share = part / jnp.sum(part)
+    share = part / jnp.maximum(jnp.sum(part), _NOTHING)
     (mean, sd), (part_mean, part_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), share.ravel())
     moved = jnp.maximum(jnp.abs(part_mean - mean), jnp.abs(part_sd - sd)) / sd
     return moved, jnp.sum(jnp.max(jnp.abs(jnp.cumsum(share - along, axis=1)), axis=1))
