@@ -75,7 +75,8 @@ def _gigabytes(pid: int) -> float:
 
 def costs(folder: Path) -> Costs:
     """What the blocks say of themselves."""
-    archive, found = Archive.at(folder), Costs(defaultdict(dict))
+    archive = Archive.at(folder)
+    found: Costs = defaultdict(dict)
     for configuration in CONFIGURATIONS:
         for method in PAPER_METHODS:
             for n in SIZES:
