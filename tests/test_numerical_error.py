@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import l2calib as l2
+from l2calib.spec import examples, load_problem
 from tests.oracles.configurations import configuration, design
 from tests.problems import experiment
 
@@ -33,3 +34,12 @@ def test_what_is_accepted_keeps_the_tolerance(number: int, n: int, method: str, 
     accepted = (batch.status & l2.Status.INACCURATE) == 0
     assert accepted.any()
     assert np.all(difference[accepted] < tolerance + finest.error[accepted])
+
+
+def test_the_wiffle_balls_keep_it_too() -> None:
+    """A banana whose tail goes to the end of the prior."""
+    problem = load_problem(examples()["wiffle"])
+    finest, found = (l2.calibrate(problem, "gb-l2", engine=l2.Integrate(each)) for each in (FINEST, 5e-3))
+    apart = (found.summary() - finest.summary()).abs().div(finest.summary()["sd"], axis=0)
+    assert found.numerical_error < 5e-3
+    assert apart.to_numpy().max() < 5e-3 + finest.numerical_error

@@ -35,7 +35,7 @@ _BY_COARSENESS = 20.0  # times what half of the points across change: on skew de
 _LARGEST_DISAGREEMENT = 0.05
 _BLOCK = 40_000  # numbers that leave room in the caches
 _BEND = 2.0  # of the hyperbolic sines, in standard deviations
-_FAR_BEND = 1.4
+_FAR_BEND = 1.4  # as many points reach farther; it takes finer knots
 _FAR_ERROR = 0.5
 
 
@@ -54,9 +54,9 @@ def _level(
     half: int,
     inner_spacing: float,
     reach: float,
+    bend: float = _BEND,
     far: bool = False,
 ) -> _Level:
-    bend = _FAR_BEND if far else _BEND
     return _Level(modes, Knots(half, spacing, bend, far), lattice(dimension - 1, inner_spacing, reach, bend))
 
 
@@ -71,24 +71,24 @@ _LINE_LEVELS = (_LineLevel(1, 20), _LineLevel(5, 128), _LineLevel(8, 320), _Line
 _LEVELS = {
     2: (
         _level(2, 1, 0.5, 14, 1.2, 4.9),
-        _level(2, 1, 0.28, 34, 0.35, 9.1, far=True),
-        _level(2, 4, 0.28, 34, 0.35, 9.1, far=True),
-        _level(2, 1, 0.2, 56, 0.25, 10.0, far=True),
-        _level(2, 5, 0.2, 56, 0.25, 10.0, far=True),
+        _level(2, 1, 0.22, 44, 0.35, 9.1, _FAR_BEND, far=True),
+        _level(2, 4, 0.22, 44, 0.35, 9.1, _FAR_BEND, far=True),
+        _level(2, 1, 0.18, 60, 0.25, 10.0, _FAR_BEND, far=True),
+        _level(2, 5, 0.18, 60, 0.25, 10.0, _FAR_BEND, far=True),
     ),
     3: (
         _level(3, 1, 0.5, 14, 1.4, 4.3),
         _level(3, 1, 0.45, 16, 1.1, 5.6),
         _level(3, 1, 0.3, 26, 0.9, 6.3),
-        _level(3, 1, 0.25, 34, 0.7, 7.4, far=True),
-        _level(3, 3, 0.25, 34, 0.7, 7.4, far=True),
-        _level(3, 1, 0.16, 52, 0.6, 8.4, far=True),
-        _level(3, 3, 0.16, 52, 0.6, 8.4, far=True),
+        _level(3, 1, 0.22, 38, 0.7, 7.4, _FAR_BEND, far=True),
+        _level(3, 3, 0.22, 38, 0.7, 7.4, _FAR_BEND, far=True),
+        _level(3, 1, 0.16, 52, 0.6, 8.4, _FAR_BEND, far=True),
+        _level(3, 3, 0.16, 52, 0.6, 8.4, _FAR_BEND, far=True),
     ),
     4: (
         _level(4, 1, 0.6, 12, 1.4, 4.3),
-        _level(4, 1, 0.5, 14, 0.8, 5.6, far=True),
-        _level(4, 2, 0.5, 14, 0.8, 5.6, far=True),
+        _level(4, 1, 0.5, 20, 0.8, 5.6, far=True),
+        _level(4, 2, 0.5, 20, 0.8, 5.6, far=True),
     ),
 }
 _SCAN_SPACING = {1: 0.25, 2: 0.6, 3: 1.0, 4: 1.2}
