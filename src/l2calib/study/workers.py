@@ -8,6 +8,7 @@ have children of `multiprocessing`; and when that program dies, however it does,
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import pickle
@@ -40,7 +41,7 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-_KEPT_GROUPS = 5
+_KEPT_GROUPS = 3
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -252,13 +253,24 @@ def _answer(asked: bytes) -> bytes:
 def _forget_old_groups(group: Hashable) -> None:
     """JAX keeps every program that it has compiled until it is told not to.
 
-    Groups share programs, so those of several are kept; each has some ten megabytes a method of its own.
+    Groups share programs, so those of several are kept; each has some fifty megabytes a method of its own.
     """
-    if group not in _groups and len(_groups) == _KEPT_GROUPS:
+    if group in _groups:
+        return
+    if len(_groups) == _KEPT_GROUPS:
         _groups.clear()
         if "jax" in sys.modules:
             sys.modules["jax"].clear_caches()
+    _give_memory_back()
     _groups.add(group)
+
+
+def _give_memory_back() -> None:
+    """What is freed stays with the C library, in pieces, until it is told to return it: half of a worker's memory."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # not every C library has it
+        if trim is not None:
+            trim(0)
 
 
 _groups: set[Hashable] = set()
