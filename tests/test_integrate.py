@@ -99,12 +99,12 @@ def test_a_sharp_peak_on_a_broad_skirt(p: int) -> None:
     assert tried[:2] == [0, {2: 1, 3: 3}[p]]  # with three parameters, what cannot reach far enough is left out
 
 
-@pytest.mark.parametrize(("p", "levels"), [(2, 4), (3, 4)])
-def test_what_a_rule_does_not_reach_is_reported(p: int, levels: int) -> None:
+@pytest.mark.parametrize("p", [2, 3])
+def test_what_a_rule_does_not_reach_is_reported(p: int) -> None:
     """Every level alone: a result may be wrong, but it says so."""
     bells = Bells(np.array([0.5, 0.5]), np.zeros((2, p)), np.array([1.0, 60.0]), correlated(p))
     survey, exact = surveyed(bells), bells.exact()
-    for level in range(levels):
+    for level in range(4):
         found, _ = at_level(bells, survey, level)
         assert difference(found, exact) < max(found.error, Integrate().tolerance)
 

@@ -36,7 +36,7 @@ _LARGEST_DISAGREEMENT = 0.05
 _BLOCK = 40_000  # numbers that leave room in the caches
 _BEND = 2.0  # of the hyperbolic sines, in standard deviations
 _FAR_BEND = 1.4  # as many points reach farther; it takes finer knots
-_FAR_ERROR = 0.5
+_FAR_ERROR = 0.5  # in posterior standard deviations: above it, only knots that go far help
 
 
 class _Level(NamedTuple):

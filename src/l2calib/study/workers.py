@@ -253,7 +253,7 @@ def _answer(asked: bytes) -> bytes:
 def _forget_old_groups(group: Hashable) -> None:
     """JAX keeps every program that it has compiled until it is told not to.
 
-    Groups share programs, so those of several are kept; each has some fifty megabytes a method of its own.
+    Groups share programs, so those of several are kept, though each has some of its own.
     """
     if group in _groups:
         return
