@@ -52,10 +52,10 @@ def _environment(errand: Errand) -> bytes:
 
 
 def _program(errand: Errand) -> bytes:
-    """Compile a program of the group's own, and say how many there are."""
+    """Compile a program of the errand's own, and say how many there are."""
     import jax
 
-    _compiled(jax)(int(errand.group))
+    _compiled(jax)(errand.number)
     return str(_compiled(jax)._cache_size()).encode()
 
 

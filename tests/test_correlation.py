@@ -1,15 +1,19 @@
-"""The low-rank downdate against dense algebra, and where dense algebra ends."""
+"""Spectra and the low-rank downdate against dense algebra, and where dense algebra ends."""
 
 from __future__ import annotations
 
+import tracemalloc
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from l2calib.correlation import downdate, spectrum_over, squared_differences
-from l2calib.quadrature import gauss_legendre
+from l2calib.arrays import adoptable_zeros
+from l2calib.correlation import compressed_spectrum_over, downdate, spectrum_over, squared_differences
+from l2calib.quadrature import gauss_legendre, kronecker
 from l2calib.small_matrices import cholesky, solve
 from tests.oracles.kennedy_ohagan import projected_correlation
 from tests.oracles.quadrature import gauss_legendre as oracle_rule
@@ -82,3 +86,28 @@ def test_small_matrices_match_lapack(p, seed):
 
 def test_a_matrix_that_is_not_positive_definite_gives_nan():
     assert np.isnan(np.asarray(solve(jnp.asarray([[1.0, 2.0], [2.0, 1.0]]), jnp.ones(2)))).any()
+
+
+def test_a_table_of_spectra_is_made_without_a_second_copy_of_it():
+    """With two inputs and n = 200 it has half a gigabyte, and every worker of a study has two of them."""
+    points = kronecker(60, 2)
+    psi = np.exp(4 + kronecker(200, 2))  # large, so that no eigenvector can be left out
+    functionals, seen = np.ones((len(points), 1)), np.zeros((len(points), 0))
+    tracemalloc.start()
+    try:
+        spectrum, sizes = compressed_spectrum_over(psi, points, points, functionals, seen)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (sizes == len(points)).all()
+    assert peak < 1.5 * spectrum.vectors.nbytes
+    dense = np.exp(-squared_differences(points, points) @ psi[-1])
+    again = spectrum.at(-1)
+    np.testing.assert_allclose((again.vectors * again.eigenvalues) @ again.vectors.T, dense, atol=1e-12)
+
+
+def test_jax_takes_a_large_table_as_it_is():
+    table = adoptable_zeros((100, 50, 3))
+    assert table.shape == (100, 50, 3)
+    assert not table.any()
+    assert jax.device_put(table).unsafe_buffer_pointer() == table.ctypes.data

@@ -7,11 +7,12 @@ of their eigenvectors only those are kept that something looks at.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from l2calib.arrays import Array, jax, jnp
+from l2calib.arrays import Array, adoptable_zeros, jax, jnp
 from l2calib.small_matrices import cholesky, lower_solve
 
 _RELATIVE_FLOOR = 1e-12
@@ -48,37 +49,45 @@ def correlation(squared: Array, psi: Array) -> Array:
 
 def spectrum_over(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals: np.ndarray) -> Spectrum:
     """Factorise C_XX for every row of psi (P, k), with functionals (Q, m) of a function's values at the nodes."""
-    among, across = squared_differences(x, x), squared_differences(nodes, x)
-    values, vectors, cross = [], [], []
-    for row in psi:
-        eigenvalues, u = np.linalg.eigh(np.exp(-among @ row))
-        values.append(np.maximum(eigenvalues, 0.0))
-        vectors.append(u)
-        cross.append(u.T @ (np.exp(-across @ row).T @ functionals))
-    return Spectrum(*jax.device_put(tuple(np.array(part) for part in (np.log(psi), values, vectors, cross))))
+    return _tabulated(psi, x, functionals, _factorised(psi, x, nodes, functionals))[0]
 
 
-def compressed(spectrum: Spectrum, seen: np.ndarray) -> tuple[Spectrum, np.ndarray]:
+def compressed_spectrum_over(
+    psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals: np.ndarray, seen: np.ndarray
+) -> tuple[Spectrum, np.ndarray]:
     """The spectra without the eigenvectors of zero eigenvalues that neither the cross nor `seen` (n, l) have a part in.
 
     Also returns how many vectors each psi needs; shorter spectra are filled up with zero vectors.
     """
-    _, eigenvalues, vectors, cross = (np.asarray(field) for field in spectrum)
-    parts = [_compressed(*part, seen) for part in zip(eigenvalues, vectors, cross, strict=True)]
-    sizes = np.array([part[0].size for part in parts])
-    values, columns, rows = (
-        np.zeros((len(parts), *shape))
-        for shape in ((sizes.max(),), (vectors.shape[1], sizes.max()), (sizes.max(), cross.shape[2]))
-    )
+    parts = (_compressed(*part, seen) for part in _factorised(psi, x, nodes, functionals))
+    return _tabulated(psi, x, functionals, parts)
+
+
+_Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # at one psi: eigenvalues (s,), vectors (n, s), cross (s, m)
+
+
+def _factorised(psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals: np.ndarray) -> Iterator[_Part]:
+    among, across = squared_differences(x, x), squared_differences(nodes, x)
+    for row in psi:
+        eigenvalues, u = np.linalg.eigh(np.exp(-among @ row))
+        yield np.maximum(eigenvalues, 0.0), u, u.T @ (np.exp(-across @ row).T @ functionals)
+
+
+def _tabulated(
+    psi: np.ndarray, x: np.ndarray, functionals: np.ndarray, parts: Iterable[_Part]
+) -> tuple[Spectrum, np.ndarray]:
+    """The parts side by side, and their sizes. A table may be half a gigabyte: each part goes to its place at once."""
+    number, n, m = len(psi), len(x), functionals.shape[1]
+    values, columns, rows = np.zeros((number, n)), adoptable_zeros((number, n, n)), np.zeros((number, n, m))
+    sizes = np.zeros(number, dtype=int)
     for i, (own_values, own_columns, own_rows) in enumerate(parts):
-        values[i, : sizes[i]], columns[i, :, : sizes[i]], rows[i, : sizes[i]] = own_values, own_columns, own_rows
-    return Spectrum(spectrum.log_psi, *jax.device_put((values, columns, rows))), sizes
+        sizes[i] = own = own_values.size
+        values[i, :own], columns[i, :, :own], rows[i, :own] = own_values, own_columns, own_rows
+    s = sizes.max()
+    return Spectrum(*jax.device_put((np.log(psi), values[:, :s], columns[:, :, :s], rows[:, :s]))), sizes
 
 
-def _compressed(
-    eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray, seen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One psi: eigenvalues (s,), vectors (n, s), cross (s, m)."""
+def _compressed(eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray, seen: np.ndarray) -> _Part:
     zero = eigenvalues <= _ZERO_EIGENVALUE * eigenvalues.max()
     watched = np.hstack([cross[zero], vectors[:, zero].T @ seen])
     if zero.sum() <= watched.shape[1]:

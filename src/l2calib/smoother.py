@@ -14,7 +14,14 @@ import numpy as np
 
 from l2calib.arrays import Array, jax, jnp
 from l2calib.batching import computed_together, one_after_the_other
-from l2calib.correlation import Spectrum, compressed, correlation, spectrum_at, spectrum_over, squared_differences
+from l2calib.correlation import (
+    Spectrum,
+    compressed_spectrum_over,
+    correlation,
+    spectrum_at,
+    spectrum_over,
+    squared_differences,
+)
 from l2calib.errors import MethodError, Status
 from l2calib.experiment import Experiment
 from l2calib.quadrature import kronecker
@@ -267,11 +274,12 @@ class GCV:
 def _tables(smoother: GCV, experiment: Experiment, with_model: bool) -> SmootherTables:
     x, nodes = experiment.x_unit, experiment.quadrature.nodes
     functionals = experiment.node_span.functionals
-    spectrum = spectrum_over(smoother.psi_grid(x.shape[1]), x, nodes, functionals)
-    sizes = np.full(len(spectrum.log_psi), len(x))
-    if not moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
+    psi = smoother.psi_grid(x.shape[1])
+    if moves_off_grid(x.shape[1]):  # what is factorised off the grid has all of its eigenvectors
+        spectrum, sizes = spectrum_over(psi, x, nodes, functionals), np.full(len(psi), len(x))
+    else:
         seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
-        spectrum, sizes = compressed(spectrum, seen)
+        spectrum, sizes = compressed_spectrum_over(psi, x, nodes, functionals, seen)
     searched = smoother.searched(x.shape[1])
     if x.shape[1] in _FINER:  # by size, so that groups of them can do with short spectra
         searched = searched[np.argsort(sizes[searched], kind="stable")]

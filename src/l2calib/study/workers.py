@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import os
 import pickle
@@ -41,7 +42,6 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-_KEPT_GROUPS = 3
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -228,6 +228,7 @@ def serve() -> None:
             _write(replies, answer)
         except OSError:
             os._exit(0)
+        _give_memory_back()
 
 
 def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
@@ -240,7 +241,7 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 def _answer(asked: bytes) -> bytes:
     try:
         work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
-        _forget_old_groups(group)
+        _forget_other_groups(group)
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -250,19 +251,11 @@ def _answer(asked: bytes) -> bytes:
         return _RAISED + _sentence(error).encode()
 
 
-def _forget_old_groups(group: Hashable) -> None:
-    """JAX keeps every program that it has compiled until it is told not to.
-
-    Groups share programs, so those of several are kept, though each has some of its own.
-    """
-    if group in _groups:
-        return
-    if len(_groups) == _KEPT_GROUPS:
-        _groups.clear()
-        if "jax" in sys.modules:
-            sys.modules["jax"].clear_caches()
-    _give_memory_back()
-    _groups.add(group)
+@functools.lru_cache(maxsize=1)  # nothing is to be forgotten within a group
+def _forget_other_groups(_: Hashable) -> None:
+    """JAX keeps every program that it has compiled until it is told not to, and groups have few in common."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
 
 
 def _give_memory_back() -> None:
@@ -271,9 +264,6 @@ def _give_memory_back() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # not every C library has it
         if trim is not None:
             trim(0)
-
-
-_groups: set[Hashable] = set()
 
 
 def _sentence(error: BaseException) -> str:
