@@ -4,9 +4,8 @@ The modes are found by Newton's method. One parameter alone has one lattice for 
 take turns: a mode's chart is integrated along one parameter on equally spaced knots, and across the ridge, at every
 knot, by a rule of few points. A smooth partition of unity (the share of each fitted Gaussian in their mixture)
 divides the posterior among the modes, so overlapping modes are counted once. Every parameter's marginal comes from its
-own turn. The error is estimated from half of the knots, from half of the points across, from how well the turns agree
-on the mass, from its decay towards the edges and from the modes that were left out; a posterior that does not meet the
-tolerance moves on to a level with finer knots or more modes, whichever it lacks.
+own turn. The error is estimated from the points themselves (see `turn_errors`) and from the modes that were left out; a
+posterior that does not meet the tolerance moves on to a level with finer knots or more modes, whichever it lacks.
 """
 
 from __future__ import annotations
@@ -20,19 +19,15 @@ import numpy as np
 from l2calib.arrays import Array, jax, jnp
 from l2calib.axes import Stretched
 from l2calib.engines.charts import Chart, Knots, ridge_chart
-from l2calib.engines.halving import halving_errors
 from l2calib.engines.line import line_draws, line_points
 from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.engines.rules import Rule, lattice
+from l2calib.engines.turn_errors import turn_errors
 from l2calib.errors import MethodError, Status
 from l2calib.minimise import smallest
-from l2calib.posterior import Marginal, Points, Target, lattice_marginal, moments
+from l2calib.posterior import Marginal, Points, Target, lattice_marginal
 
 MAXIMUM_DIMENSION = 4
-_SLOWEST_FALL = 0.9
-_NOTHING = 1e-100  # of a mass; XLA turns quotients of quotients into products, so its square must not vanish
-_BY_COARSENESS = 20.0  # times what half of the points across change: on skew densities, up to ten were seen
-_LARGEST_DISAGREEMENT = 0.05
 _BLOCK = 40_000  # numbers that leave room in the caches
 _BEND = 2.0  # of the hyperbolic sines, in standard deviations
 _FAR_BEND = 1.4  # as many points reach farther; it takes finer knots
@@ -217,17 +212,10 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
     runs = jax.vmap(lambda outer: _run(target, modes, outer, chosen))(jnp.arange(p))
     weights = jax.vmap(lambda run: run.weights)(runs)  # (p, M, K, R)
     along = jnp.sum(weights, axis=3)
-    half_across = jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=3)
     z_along = jax.vmap(jax.vmap(lambda chart: chart.outer_at(chosen.knots, chosen.knots.values)))(runs.charts)
-    errors, mass_errors = jax.vmap(functools.partial(_halving_errors, chosen))(z_along, weights)
-    far_errors, far_mass_errors = jax.vmap(functools.partial(_errors_of_reach, chosen.rule))(z_along, weights)
-    errors, mass_errors = jnp.maximum(errors, far_errors), mass_errors + far_mass_errors
-    log_masses = jax.vmap(lambda run: run.log_mass)(runs)
-    # What the rule's own coarseness does to the mass is much the same at all knots and moves nothing; the rest may.
-    coarse = jnp.max(jnp.abs(jnp.log(2 * jnp.sum(half_across, axis=(1, 2)))))
-    allowed = jnp.minimum(_BY_COARSENESS * coarse, _LARGEST_DISAGREEMENT)
-    unexplained = jnp.maximum(jnp.abs(log_masses - log_masses[0]) - allowed, 0.0)
-    mass_error = jnp.max(jnp.expm1(unexplained)) + jnp.max(mass_errors + jax.vmap(_mass_beyond_knots)(along))
+    error, mass_error = turn_errors(
+        chosen.knots, chosen.rule, z_along, weights, jax.vmap(lambda run: run.log_mass)(runs)
+    )
 
     def marginal(z: Array, weights: Array, charts: Chart) -> Marginal:
         reach = chosen.knots.reach
@@ -236,60 +224,7 @@ def _on_charts(target: Target, modes: Modes, level: int) -> Points:
 
     marginals = jax.vmap(marginal)(z_along, along, runs.charts)
     z, weight = runs.z[0].reshape(p, -1).T, weights[0].ravel()
-    return Points(z, weight, marginals, jnp.max(errors), mass_error, jnp.asarray(0.0), jnp.asarray(0), None)
-
-
-def _halving_errors(chosen: _Level, z: Array, weights: Array) -> tuple[Array, Array]:
-    """Of one marginal's moments, in sd, and probabilities, from half of the points; z is (M, K), weights (M, K, R).
-
-    A coarse level drops every second knot, and then every second point across. A fine one drops every second point of
-    the whole lattice: half of its knots alone would say far more than the error is.
-    """
-    along = jnp.sum(weights, axis=2)
-    odd_knot = (np.arange(z.shape[1]) - chosen.knots.half) % 2 == 1
-    across = chosen.rule.points.shape[0]
-    if chosen.knots.far:
-        half = jnp.sum(jnp.where(odd_knot[:, None] ^ chosen.rule.even, weights, 0.0), axis=2)
-        error, carried, gain = *_moved(z, along, half), 8 ** (1 / (across + 1)) - 1
-        return error / gain, (carried + jnp.abs(2 * jnp.sum(half) - 1)) / gain
-    error, mass_error = halving_errors(z.reshape(-1, 1), along.ravel(), np.tile(~odd_knot, z.shape[0]))
-    half, gain = jnp.sum(jnp.where(chosen.rule.even, weights, 0.0), axis=2), 8 ** (1 / across) - 1
-    moved, carried = _moved(z, along, half)
-    return jnp.maximum(error, moved / gain), mass_error + carried / gain
-
-
-def _moved(z: Array, along: Array, part: Array) -> tuple[Array, Array]:
-    """How far a part of the points would move a marginal's moments, in sd, and its distribution function."""
-    share = part / jnp.maximum(jnp.sum(part), _NOTHING)
-    (mean, sd), (part_mean, part_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), share.ravel())
-    moved = jnp.maximum(jnp.abs(part_mean - mean), jnp.abs(part_sd - sd)) / sd
-    return moved, jnp.sum(jnp.max(jnp.abs(jnp.cumsum(share - along, axis=1)), axis=1))
-
-
-def _mass_beyond_knots(weights: Array) -> Array:
-    """The mass past the ends of the knots (M, K), if knot after knot goes on falling by the last ratio that was seen.
-
-    The tails of the posterior fall faster than that in stretched coordinates, so this errs upwards.
-    """
-    over_modes = jnp.sum(weights, axis=0)
-    last, before = over_modes[jnp.asarray([0, -1])], over_modes[jnp.asarray([1, -2])]
-    ratio = jnp.minimum(last / jnp.maximum(before, _NOTHING), _SLOWEST_FALL)
-    return jnp.sum(last * ratio / (1 - ratio))
-
-
-def _errors_of_reach(rule: Rule, z: Array, weights: Array) -> tuple[Array, Array]:
-    """Of one marginal's moments, in sd, and probabilities: what is too far from the ridge for the rule would do.
-
-    Told by what the rule's outermost shell of points does, and by how fast the mass falls from shell to shell.
-    """
-    last, before, second = (jnp.sum(jnp.where(shell, weights, 0.0)) for shell in rule.outer_shells)
-    fall, fall_before = last / jnp.maximum(before, _NOTHING), before / jnp.maximum(second, _NOTHING)
-    ratio = jnp.minimum(fall * jnp.minimum(fall / jnp.maximum(fall_before, _NOTHING), 1.0), _SLOWEST_FALL)
-    along = jnp.sum(weights, axis=2)
-    trimmed = jnp.sum(jnp.where(rule.outer_shells[0], 0.0, weights), axis=2)
-    moved, carried = _moved(z, along, trimmed)
-    beyond = ratio / (1 - ratio)
-    return moved * beyond, carried * beyond
+    return Points(z, weight, marginals, error, mass_error, jnp.asarray(0.0), jnp.asarray(0), None)
 
 
 def _run(target: Target, modes: Modes, outer: Array, chosen: _Level) -> _Run:
