@@ -289,11 +289,11 @@ def test_without_a_place_for_a_cache_there_is_none(monkeypatch, tmp_path):
     assert "JAX_COMPILATION_CACHE_DIR" not in workers.environment()
 
 
-def test_a_worker_forgets_the_programs_of_a_group_that_it_has_left():
-    """Three groups of two tasks, each task with a program of its own."""
-    tasks = [Errand(f"{group}", number, kind="program") for group in range(3) for number in range(2)]
+def test_a_worker_forgets_the_programs_of_groups_that_it_has_left():
+    """Four groups of two tasks, each task with a program of its own; a worker keeps those of two groups."""
+    tasks = [Errand(f"{number // 2}", number, kind="program") for number in range(8)]
     kept = [int(data) for data in results_of(tasks, LocalCrew(1)).values()]
-    assert kept == [1, 2, 1, 2, 1, 2]
+    assert kept == [1, 2, 3, 4, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ class GCV:
         The spectra keep every eigenvector in which mu-hat's coordinates have a part; `with_model`, those of the model
         at the design as well.
         """
-        return _tables(self, experiment, with_model)
+        return _tables(self, experiment, keeps_model(experiment, with_model))
 
     def working_set(self, experiment: Experiment) -> int:
         """About how many numbers the fit of one dataset needs at once."""
@@ -268,6 +268,14 @@ class GCV:
         at_bound |= (log_kappa < low + cell) | (log_kappa > high - cell)
         status = jnp.where(at_bound, int(Status.GCV_AT_BOUND), 0)
         return status | jnp.where(smooth.freedom() < _LEAST_FREEDOM, int(Status.NEAR_INTERPOLATION), 0)
+
+
+def keeps_model(experiment: Experiment, asked: bool) -> bool:
+    """Whether tables keep the eigenvectors in which the model has a part, asked for or not.
+
+    With several inputs hardly any can be left out and a table is large, so one serves all methods.
+    """
+    return asked or experiment.x.shape[1] > 1
 
 
 @functools.lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ from l2calib.arrays import jax, jnp
 from l2calib.compilation import compiled_for_batches
 from l2calib.experiment import Experiment
 from l2calib.methods.method import Smoothing
-from l2calib.smoother import Choice
+from l2calib.smoother import Choice, keeps_model
 
 _CHUNK = 128
 _REMEMBERED = 256  # batches, some ten kilobytes each
@@ -30,6 +30,7 @@ class Chosen(NamedTuple):
 
 def choose(smoothing: Smoothing, experiment: Experiment, responses: np.ndarray) -> Chosen:
     """Choose rho for responses (N, n), or remember what was chosen for them."""
+    smoothing = smoothing._replace(with_model=keeps_model(experiment, smoothing.with_model))
     digest = hashlib.sha256(np.ascontiguousarray(responses).tobytes()).digest()
     key = smoothing, experiment, responses.shape, digest
     if key not in _remembered:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import hashlib
 import os
 import pickle
@@ -42,6 +41,7 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+_KEPT_GROUPS = 2
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -241,7 +241,7 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 def _answer(asked: bytes) -> bytes:
     try:
         work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
-        _forget_other_groups(group)
+        _forget_old_groups(group)
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -251,11 +251,21 @@ def _answer(asked: bytes) -> bytes:
         return _RAISED + _sentence(error).encode()
 
 
-@functools.lru_cache(maxsize=1)  # nothing is to be forgotten within a group
-def _forget_other_groups(_: Hashable) -> None:
-    """JAX keeps every program that it has compiled until it is told not to, and groups have few in common."""
-    if "jax" in sys.modules:
-        sys.modules["jax"].clear_caches()
+def _forget_old_groups(group: Hashable) -> None:
+    """JAX keeps every program that it has compiled until it is told not to.
+
+    Two groups share about half of theirs, and what a third one adds is memory rather than time saved.
+    """
+    if group in _groups:
+        return
+    if len(_groups) == _KEPT_GROUPS:
+        _groups.clear()
+        if "jax" in sys.modules:
+            sys.modules["jax"].clear_caches()
+    _groups.add(group)
+
+
+_groups: set[Hashable] = set()
 
 
 def _give_memory_back() -> None:
