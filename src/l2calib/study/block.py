@@ -62,6 +62,7 @@ def compute_block(task: Task) -> bytes:
         batch = calibrate_batch(experiment, responses, method, seed=seeds)
     times = {
         "seconds_preparing": preparation.seconds,
+        "seconds_choosing": chosen,
         "seconds": calibration.seconds + chosen + smoothing.compiling,
         "seconds_compiling": calibration.compiling + smoothing.compiling,
     }
