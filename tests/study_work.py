@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,6 @@ def _pid(errand: Errand) -> bytes:
 
 def _environment(errand: Errand) -> bytes:
     return "\n".join(f"{name}={value}" for name, value in os.environ.items()).encode()
-
-
-def _program(errand: Errand) -> bytes:
-    """Compile a program of the errand's own, and say how many there are."""
-    import jax
-
-    _compiled(jax)(errand.number)
-    return str(_compiled(jax)._cache_size()).encode()
-
-
-@functools.cache
-def _compiled(jax: Any) -> Any:
-    return jax.jit(lambda number: number, static_argnums=0)
 
 
 def _raise(errand: Errand) -> bytes:

@@ -289,11 +289,24 @@ def test_without_a_place_for_a_cache_there_is_none(monkeypatch, tmp_path):
     assert "JAX_COMPILATION_CACHE_DIR" not in workers.environment()
 
 
-def test_a_worker_forgets_the_programs_of_groups_that_it_has_left():
-    """Four groups of two tasks, each task with a program of its own; a worker keeps those of two groups."""
-    tasks = [Errand(f"{number // 2}", number, kind="program") for number in range(8)]
-    kept = [int(data) for data in results_of(tasks, LocalCrew(1)).values()]
-    assert kept == [1, 2, 3, 4, 1, 2, 3, 4]
+PROGRAMS = """
+import sys, jax
+from l2calib.study import workers
+workers._ROOM_FOR_PROGRAMS = float(sys.argv[1])
+program = jax.jit(lambda number: number, static_argnums=0)
+for number in range(4):
+    workers._make_room_for(number // 2)
+    program(number)
+    print(program._cache_size())
+"""
+
+
+@pytest.mark.parametrize(("room", "kept"), [(1e15, [1, 2, 3, 4]), (0, [1, 2, 1, 2])])
+def test_a_worker_without_room_forgets_the_programs_of_groups_that_it_has_left(room, kept):
+    """Two groups of two tasks, each task with a program of its own."""
+    command = [sys.executable, "-c", PROGRAMS, str(room)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=workers.environment())
+    assert [int(line) for line in done.stdout.split()] == kept
 
 
 @pytest.mark.parametrize(

@@ -44,22 +44,26 @@ class _Started(NamedTuple):
 
 
 @functools.lru_cache(maxsize=32)
-def _starting(method: DensityMethod | DrawingMethod, experiment: Experiment, engine: Engine) -> Any:
-    def start(shared: Any, y: Array, key: Array, choice: Choice | None) -> tuple[Fit, Survey | None, Array]:
+def _fitting(method: DensityMethod | DrawingMethod, experiment: Experiment) -> Any:
+    def fit(shared: Any, y: Array, key: Array, choice: Choice | None) -> tuple[Fit, Array]:
         fit_key, engine_key = jax.random.split(key)
-        fit = method.fit(experiment, shared, y, fit_key, choice)
-        if isinstance(method, DrawingMethod):
-            return fit, None, jax.random.key_data(engine_key)
-        target = target_of(method, experiment.prior, method.view(experiment), fit)
-        return fit, engine.survey(target), jax.random.key_data(engine_key)
+        return method.fit(experiment, shared, y, fit_key, choice), jax.random.key_data(engine_key)
 
-    return compiled_for_batches(jax.vmap(start, (None, 0, 0, 0)))
+    return compiled_for_batches(jax.vmap(fit, (None, 0, 0, 0)))
+
+
+@functools.lru_cache(maxsize=32)
+def _surveying(method: DensityMethod, prior: Prior, engine: Engine) -> Any:
+    """Like the program that integrates, the same for every experiment with this prior, as far as the shapes allow."""
+
+    def survey(view: Any, fit: Fit) -> Survey:
+        return engine.survey(target_of(method, prior, view, fit))
+
+    return compiled_for_batches(jax.vmap(survey, (None, 0)))
 
 
 @functools.lru_cache(maxsize=64)
 def _integrating(method: DensityMethod, prior: Prior, engine: Engine, level: int) -> Any:
-    """The same program for every experiment with this prior, as far as the shapes allow."""
-
     def integrate(view: Any, fit: Fit, survey: Survey, key_data: Array) -> Solution:
         key = jax.random.wrap_key_data(key_data)
         return integrated(method, prior, engine, level, view, fit, survey, key)._replace(points=None)
@@ -118,15 +122,14 @@ class _Batch:
         self._result: Solution | None = None
 
     def solve(self, responses: np.ndarray, keys: Array) -> Solution:
-        start, size, chunk = _starting(*self._what), self._started_together, self._chunk(self._first)
+        size, chunk = self._started_together, self._chunk(self._first)
         method, experiment, _ = self._what
         smoothing = method.smoothing
         choices = None if smoothing is None else choose(smoothing, experiment, responses).choice
         for begin in range(0, self._number, size):
             rows = np.minimum(np.arange(begin, begin + size), self._number - 1)
             choice = None if choices is None else Choice(*(field[rows] for field in choices))
-            found = start(self._shared, jnp.asarray(responses[rows]), keys[rows], choice)
-            started = _Started(rows, *jax.tree.map(np.asarray, found))
+            started = self._start(rows, responses[rows], keys[rows], choice)
             for first in range(0, min(size, self._number - begin), chunk):
                 part = started.take(slice(first, first + chunk))
                 self._launch(self._first, part, self._number - begin - first)
@@ -137,17 +140,25 @@ class _Batch:
         assert self._result is not None
         return self._result
 
+    def _start(self, rows: np.ndarray, responses: np.ndarray, keys: Array, choice: Choice | None) -> _Started:
+        method, experiment, engine = self._what
+        fit, key_data = _fitting(method, experiment)(self._shared, jnp.asarray(responses), keys, choice)
+        survey = None
+        if not isinstance(method, DrawingMethod):
+            survey = _surveying(method, experiment.prior, engine)(method.view(experiment), fit)
+        return _Started(rows, *jax.tree.map(np.asarray, (fit, survey, key_data)))
+
     @property
     def _started_together(self) -> int:
         method, experiment, _ = self._what
-        return self._fitting(method.fitting_set(experiment))
+        return self._at_once(method.fitting_set(experiment))
 
     def _chunk(self, level: int) -> int:
         method, experiment, engine = self._what
         numbers = method.looking_set(experiment, engine.evaluations(experiment.parameters, level))
-        return min(self._fitting(numbers), self._started_together)
+        return min(self._at_once(numbers), self._started_together)
 
-    def _fitting(self, numbers: int) -> int:
+    def _at_once(self, numbers: int) -> int:
         """A power of two of datasets that keeps the working set in bounds, whatever the machine."""
         fitting = max(1, int(_CHUNK_BYTES / (8 * numbers)))
         largest = min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import math
 import os
 import pickle
 import platform
@@ -41,7 +42,7 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-_KEPT_GROUPS = 2
+_ROOM_FOR_PROGRAMS = 1.5e9  # bytes that a worker may have when it meets a new group
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -241,7 +242,7 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 def _answer(asked: bytes) -> bytes:
     try:
         work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
-        _forget_old_groups(group)
+        _make_room_for(group)
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -251,14 +252,11 @@ def _answer(asked: bytes) -> bytes:
         return _RAISED + _sentence(error).encode()
 
 
-def _forget_old_groups(group: Hashable) -> None:
-    """JAX keeps every program that it has compiled until it is told not to.
-
-    Two groups share about half of theirs, and what a third one adds is memory rather than time saved.
-    """
+def _make_room_for(group: Hashable) -> None:
+    """JAX keeps every program that it has compiled until it is told not to; groups share most of theirs."""
     if group in _groups:
         return
-    if len(_groups) == _KEPT_GROUPS:
+    if _resident_bytes() > _ROOM_FOR_PROGRAMS:
         _groups.clear()
         if "jax" in sys.modules:
             sys.modules["jax"].clear_caches()
@@ -266,6 +264,15 @@ def _forget_old_groups(group: Hashable) -> None:
 
 
 _groups: set[Hashable] = set()
+
+
+def _resident_bytes() -> float:
+    """The memory that this process has; where that cannot be known, more than it may."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return math.inf
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _give_memory_back() -> None:
