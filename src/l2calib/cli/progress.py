@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
-from collections import Counter, deque
+from collections import deque
 from typing import TYPE_CHECKING
 
 from l2calib.cli.terminal import say
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
+    from l2calib.study.pace import Pace
     from l2calib.study.plan import Cell
 
 _WINDOW = 60.0  # seconds over which the speed is taken
@@ -24,13 +26,14 @@ _SHOWN_LABELS = 3
 class StudyProgress:
     """Blocks done of all, calibrations per second, time left, and what is worked on; a context manager.
 
-    `there` blocks of `total` were computed before, and a block holds `size` calibrations.
+    `there` blocks of `total` were computed before, and a block holds `size` calibrations; `pace` knows what they take.
     """
 
-    def __init__(self, total: int, there: int, size: int) -> None:
-        self.total, self.there, self._size = total, there, size
-        self.finished = 0
-        self._under_way: Counter[str] = Counter()
+    def __init__(self, total: int, there: int, size: int, pace: Pace) -> None:
+        self.total, self.there, self._size, self._pace = total, there, size, pace
+        self.finished, self._workers = 0, 0
+        self._left, self._left_known = "", -math.inf
+        self._under_way: dict[Cell, None] = {}  # a set that keeps its order
         self._arrivals: deque[float] = deque()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -48,12 +51,13 @@ class StudyProgress:
             self._bar.stop()
 
     def started(self, cell: Cell) -> None:
-        self._under_way[_label(cell)] += 1
+        self._under_way[cell] = None
+        self._workers = len(self._under_way)
         self._update()
 
     def done(self, cell: Cell) -> None:
         self.finished += 1
-        self._under_way -= Counter([_label(cell)])
+        del self._under_way[cell]
         self._arrivals.append(time.monotonic())
         self._update()
 
@@ -67,32 +71,41 @@ class StudyProgress:
 
     def _show_bar(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         self._bar = Progress(
             BarColumn(bar_width=24),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} blocks"),
             TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(),
-            TextColumn("left  {task.description}", markup=False),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.description}", markup=False),
             console=Console(stderr=True),
-            speed_estimate_period=10 * _WINDOW,
             transient=True,
         )
-        self._task = self._bar.add_task("", total=self.total, completed=self.there, speed="")
+        self._task = self._bar.add_task("", total=self.total, completed=self.there, speed="", left="")
         self._bar.start()
 
     def _update(self) -> None:
         if self._bar is None or self._task is None:
             return
-        labels = list(self._under_way)
+        labels = list(dict.fromkeys(_label(cell) for cell in self._under_way))
         more = " ..." if len(labels) > _SHOWN_LABELS else ""
         self._bar.update(
             self._task,
             completed=self.there + self.finished,
             description=", ".join(labels[:_SHOWN_LABELS]) + more,
             speed=f"{self._speed():,.0f} calibrations/s",
+            left=self._time_left(),
         )
+
+    def _time_left(self) -> str:
+        """In words, taken anew every second, since it takes a few milliseconds."""
+        now = time.monotonic()
+        if now - self._left_known > 1:
+            left = self._pace.seconds_left(self._workers)
+            self._left = "" if left is None else f"about {duration(left)} left"
+            self._left_known = now if self._left else -math.inf
+        return self._left
 
     def _speed(self) -> float:
         now = time.monotonic()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from l2calib.designs import Levels
     from l2calib.study.configurations import Configuration
-    from l2calib.study.plan import Plan
+    from l2calib.study.plan import Cell, Plan
     from l2calib.study.runner import Crew
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Run simulation studies and summarise them.")
@@ -214,6 +214,7 @@ def _plan(file: str | None, lists: Mapping[str, str | None], numbers: Mapping[st
 def _run(plan: Plan, folder: Path, workers: int | None, scheduler: str | None) -> None:
     from l2calib.cli.progress import StudyProgress
     from l2calib.study.block import compute_block
+    from l2calib.study.pace import Pace
     from l2calib.study.runner import Interrupted
     from l2calib.study.runner import run as hand_out
     from l2calib.study.storage import Store
@@ -223,11 +224,16 @@ def _run(plan: Plan, folder: Path, workers: int | None, scheduler: str | None) -
         with stopped_by_interrupt():
             store = Store.open(folder, plan, shlex.join(["l2calib", *sys.argv[1:]]))
             cells = plan.cells()
-            missing = store.missing(cells)
-        with store, StudyProgress(len(cells), len(cells) - len(missing), plan.block) as progress:
+            pace = Pace(cells, {name: len(each.parameters) for name, each in plan.configurations.items()})
+            missing = store.missing(cells, pace.took)
+
+        def keep(cell: Cell, data: bytes) -> None:
+            pace.took(cell, store.write(cell, data))
+
+        with store, StudyProgress(len(cells), len(cells) - len(missing), plan.block, pace) as progress:
             for sentence in store.problems:
                 progress.note(sentence)
-            hand_out(missing, compute_block, crew, store.write, progress, pack=store.task)
+            hand_out(missing, compute_block, crew, keep, progress, pack=store.task)
     except Interrupted as error:
         kept = progress.there + progress.finished
         say(f"interrupted with {kept:,} of {progress.total:,} blocks in '{folder}'; the same command continues it.")

@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,27 +153,40 @@ class Store(Archive):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Those that are not there or not as they were written; of the latter, `problems` tells."""
-        return [cell for cell in cells if not self._is_whole(cell)]
+    def missing(
+        self, cells: Iterable[Cell], there: Callable[[Cell, dict[str, Any]], object] | None = None
+    ) -> list[Cell]:
+        """Those that are not there or not as they were written; of the latter, `problems` tells.
 
-    def _is_whole(self, cell: Cell) -> bool:
+        `there` is told of the others, and of what is known about them.
+        """
+        lacking = []
+        for cell in cells:
+            known = self._known(cell)
+            if known is None:
+                lacking.append(cell)
+            elif there is not None:
+                there(cell, known)
+        return lacking
+
+    def _known(self, cell: Cell) -> dict[str, Any] | None:
+        """What is known about a block; None if it is missing."""
         path = self.path(cell)
         try:
             known = about(path.read_bytes())
         except FileNotFoundError:
-            return False
+            return None
         except (DamagedError, OSError) as error:
             reason = f"cannot be read ({error.strerror or error})" if isinstance(error, OSError) else error
             self.problems.append(f"the block file '{path}' {reason}: it will be computed again.")
-            return False
+            return None
         self.design(self.record.inputs(cell.configuration), cell.n)  # mends a damaged one, with which to compare
         try:
             self._check_identity(cell, known)
         except DamagedError as error:
             self.problems.append(f"the block file '{path}' {error}: it will be computed again.")
-            return False
-        return True
+            return None
+        return known
 
     def design(self, inputs: int, n: int) -> np.ndarray:
         """The stored design; if there is none, or a damaged one, it is computed and stored."""
@@ -197,15 +210,20 @@ class Store(Archive):
         """The task of a cell, on the stored design."""
         return self.plan.task(cell, self.design(self.record.inputs(cell.configuration), cell.n))
 
-    def write(self, cell: Cell, data: bytes) -> None:
-        """Keep the block of a cell; L2CalibError if it is not that, or cannot be written."""
+    def write(self, cell: Cell, data: bytes) -> dict[str, Any]:
+        """Keep the block of a cell and return what is known about it.
+
+        L2CalibError if it is not that, or cannot be written.
+        """
         try:
-            self._check_identity(cell, about(data))
+            known = about(data)
+            self._check_identity(cell, known)
         except DamagedError as error:
             raise L2CalibError(
                 f"what a worker returned for {cell} {error}; install the same versions everywhere and run it again."
             ) from None
         self._write(self.path(cell), data, "a block")
+        return known
 
     def _write(self, path: Path, data: bytes, what: str) -> None:
         try:
