@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from l2calib.cli.progress import StudyProgress, duration
+from l2calib.study.pace import Pace
 from l2calib.study.plan import Cell
 from l2calib.study.storage import Archive
 from l2calib.study.summary import COLUMNS, summarise, write_summary
@@ -283,10 +284,15 @@ def test_a_design_that_cannot_be_is_refused(run, options):
 def progress_on_a_terminal(environment):
     """What a terminal is sent by a bar that sees two of five blocks done."""
     program = (
-        "from l2calib.cli.progress import StudyProgress; from l2calib.study.plan import Cell; import time\n"
+        "import time\n"
+        "from l2calib.cli.progress import StudyProgress\n"
+        "from l2calib.study.pace import Pace\n"
+        "from l2calib.study.plan import Cell\n"
         "cells = [Cell('3', 20, 'normal', 'koh', block) for block in range(3)]\n"
-        "with StudyProgress(5, 2, 1000) as progress:\n"
-        "    for cell in cells[:2]: progress.started(cell); time.sleep(0.15); progress.done(cell)\n"
+        "pace, known = Pace(cells, {'3': 1}), {'seconds': 184, 'seconds_compiling': 0, 'seconds_preparing': 0}\n"
+        "with StudyProgress(5, 2, 1000, pace) as progress:\n"
+        "    for cell in cells[:2]:\n"
+        "        progress.started(cell); time.sleep(0.15); pace.took(cell, known); progress.done(cell)\n"
         "    progress.started(cells[2]); time.sleep(0.15)\n"
     )
     ours, theirs = pty.openpty()
@@ -310,7 +316,7 @@ def test_a_terminal_shows_blocks_speed_time_left_and_what_is_worked_on():
     said = progress_on_a_terminal({})
     assert "4/5 blocks" in said
     assert "calibrations/s" in said
-    assert "left" in said
+    assert "about 6 min 8 s left" in said  # two blocks, after the first
     assert "3/n=20/koh" in said
 
 
@@ -319,9 +325,10 @@ def test_there_is_no_bar_in_ci():
 
 
 def test_there_is_no_bar_without_a_terminal_but_a_sentence(capfd):
-    with StudyProgress(5, 4, 1000) as progress:
-        progress.started(Cell("3", 20, "normal", "koh", 0))
-        progress.done(Cell("3", 20, "normal", "koh", 0))
+    cell = Cell("3", 20, "normal", "koh", 0)
+    with StudyProgress(5, 4, 1000, Pace([cell], {"3": 1})) as progress:
+        progress.started(cell)
+        progress.done(cell)
         assert capfd.readouterr().err == ""
     assert progress.closing() == "1 block was done in 0 s, 4 were there already."
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from l2calib.cli.progress import StudyProgress
 from l2calib.study.pace import Pace
 from l2calib.study.plan import PAPER_METHODS, PAPER_SIZES, Cell
 from l2calib.study.summary import load_summary
@@ -76,20 +75,3 @@ def test_when_all_is_done_nothing_is_left():
     for cell in every:
         pace.took(cell, told(1.0))
     assert pace.seconds_left(2) == 0
-
-
-def test_the_bar_says_how_far_it_is_and_how_long_it_takes(monkeypatch, capsys):
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "160")
-    every = cells(blocks=121)
-    pace = Pace(every, PARAMETERS)
-    with StudyProgress(len(every), 0, 1000, pace) as progress:
-        progress.started(every[0])
-        pace.took(every[0], told(60.0))
-        progress.done(every[0])
-        progress.started(every[1])
-        shown = [column.render(progress._bar.tasks[0]).plain for column in progress._bar.columns[1:]]
-    assert shown[0] == "1/121 blocks"
-    assert shown[1].endswith("calibrations/s")
-    assert shown[2:] == ["about 2 h 0 min left", "1/n=20/nlm"]
