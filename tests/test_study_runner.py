@@ -49,8 +49,7 @@ class ScriptedCrew:
         for slot in self.slots:
             self.events.put(Ready(slot))
 
-    def hand(self, slot, group, task):
-        assert group == task.group
+    def hand(self, slot, task):
         self.handed.append((slot, task))
         scripted = self.script.get((slot, task.number), [])
         for event in scripted.pop(0) if scripted else [Done(slot, self.work(task))]:
@@ -287,26 +286,6 @@ def test_without_a_place_for_a_cache_there_is_none(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert "JAX_COMPILATION_CACHE_DIR" not in workers.environment()
-
-
-PROGRAMS = """
-import sys, jax
-from l2calib.study import workers
-workers._ROOM_FOR_PROGRAMS = float(sys.argv[1])
-program = jax.jit(lambda number: number, static_argnums=0)
-for number in range(4):
-    workers._make_room_for(number // 2)
-    program(number)
-    print(program._cache_size())
-"""
-
-
-@pytest.mark.parametrize(("room", "kept"), [(1e15, [1, 2, 3, 4]), (0, [1, 2, 1, 2])])
-def test_a_worker_without_room_forgets_the_programs_of_groups_that_it_has_left(room, kept):
-    """Two groups of two tasks, each task with a program of its own."""
-    command = [sys.executable, "-c", PROGRAMS, str(room)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=workers.environment())
-    assert [int(line) for line in done.stdout.split()] == kept
 
 
 @pytest.mark.parametrize(

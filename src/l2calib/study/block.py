@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib.study.memory import make_room
 from l2calib.study.sealed import seal
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def _experiment(source: str, name: str, shape: tuple[int, ...], design: bytes) -
     from l2calib.study.configurations import configuration_named
 
     forget_prepared()
+    make_room()
     return configuration_named(source, name).experiment(np.frombuffer(design).reshape(shape))
 
 

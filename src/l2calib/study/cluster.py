@@ -54,12 +54,12 @@ class ClusterCrew(Generic[T]):
         self._work = work
         self._watcher.start()
 
-    def hand(self, slot: Hashable, group: Hashable, package: T) -> None:
+    def hand(self, slot: Hashable, package: T) -> None:
         address, index = cast("Slot", slot)
         try:
             with self._lock:
                 future = self._client.submit(
-                    _compute, self._run, index, request(self._work, group, package), workers=[address], pure=False
+                    _compute, self._run, index, request(self._work, package), workers=[address], pure=False
                 )
                 self._futures[address, index] = future
             future.add_done_callback(lambda done: self._take(slot, done))

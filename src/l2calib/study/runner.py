@@ -97,7 +97,7 @@ class Crew(Protocol[P]):
     def start(self, work: Callable[[P], bytes]) -> None:
         """Begin, so that `Ready` events come."""
 
-    def hand(self, slot: Hashable, group: Hashable, package: P) -> None:
+    def hand(self, slot: Hashable, package: P) -> None:
         """Give a slot that waits its next task, packed, without waiting for it."""
 
     def stop(self) -> None:
@@ -207,7 +207,7 @@ def run(
                 desk.act(crew.events.get())
                 for slot, task in desk.board.assignments():
                     progress.started(task)
-                    crew.hand(slot, task.group, pack(task))
+                    crew.hand(slot, pack(task))
         except BaseException:
             crew.stop()
             for event in _arrived(crew.events):

@@ -8,9 +8,7 @@ have children of `multiprocessing`; and when that program dies, however it does,
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
-import math
 import os
 import pickle
 import platform
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from l2calib.errors import L2CalibError
+from l2calib.study.memory import give_back
 from l2calib.study.runner import Broken, Done, Event, Lost, Raised, Ready
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-_ROOM_FOR_PROGRAMS = 1.5e9  # bytes that a worker may have when it meets a new group
 _CACHE_OPTIONS = ("JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_")
 
 
@@ -102,9 +100,9 @@ class Worker:
         return f"it left with exit status {status}"
 
 
-def request(work: Callable[[T], bytes], group: Hashable, task: T) -> bytes:
+def request(work: Callable[[T], bytes], task: T) -> bytes:
     """What a worker is sent; the function travels by its name."""
-    return pickle.dumps((work, group, task))
+    return pickle.dumps((work, task))
 
 
 def outcome(slot: Hashable, kind: bytes, said: bytes) -> Done | Raised:
@@ -131,9 +129,9 @@ class LocalCrew(Generic[T]):
             self._threads.append(thread)
             thread.start()
 
-    def hand(self, slot: Hashable, group: Hashable, package: T) -> None:
+    def hand(self, slot: Hashable, package: T) -> None:
         assert isinstance(slot, int)
-        self._requests[slot].put(request(self._work, group, package))
+        self._requests[slot].put(request(self._work, package))
 
     def stop(self) -> None:
         with self._lock:
@@ -229,7 +227,7 @@ def serve() -> None:
             _write(replies, answer)
         except OSError:
             os._exit(0)
-        _give_memory_back()
+        give_back()
 
 
 def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
@@ -241,8 +239,7 @@ def _listen(requests: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
 
 def _answer(asked: bytes) -> bytes:
     try:
-        work, group, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
-        _make_room_for(group)
+        work, task = pickle.loads(asked)  # noqa: S301 - from the program that started this one
         return _DONE + bytes(work(task))
     except (Exception, SystemExit) as error:  # a model is the user's, so anything may come out of it
         if os.environ.get("L2CALIB_TRACEBACK"):
@@ -250,37 +247,6 @@ def _answer(asked: bytes) -> bytes:
 
             traceback.print_exc()
         return _RAISED + _sentence(error).encode()
-
-
-def _make_room_for(group: Hashable) -> None:
-    """JAX keeps every program that it has compiled until it is told not to; groups share most of theirs."""
-    if group in _groups:
-        return
-    if _resident_bytes() > _ROOM_FOR_PROGRAMS:
-        _groups.clear()
-        if "jax" in sys.modules:
-            sys.modules["jax"].clear_caches()
-    _groups.add(group)
-
-
-_groups: set[Hashable] = set()
-
-
-def _resident_bytes() -> float:
-    """The memory that this process has; where that cannot be known, more than it may."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        return math.inf
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _give_memory_back() -> None:
-    """What is freed stays with the C library, in pieces, until it is told to return it: half of a worker's memory."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # not every C library has it
-        if trim is not None:
-            trim(0)
 
 
 def _sentence(error: BaseException) -> str:
