@@ -18,15 +18,16 @@ import numpy as np
 from scipy import special
 from threadpoolctl import threadpool_limits
 
-from l2calib.correlation import correlation, squared_differences
+from l2calib.compute.predictor import DRAWS, predictor
+from l2calib.compute.stages import independent_draws, solve_one, stage_keys
 from l2calib.designs import maxpro_design
-from l2calib.engines import Integrate
-from l2calib.experiment import Experiment
-from l2calib.methods import METHODS
-from l2calib.prediction import DRAWS, predictor
-from l2calib.quadrature import kronecker
-from l2calib.smoother import GCV, SmootherTables
-from l2calib.solve import first_level, independent_draws, stage_keys
+from l2calib.engines.integrate import Integrate
+from l2calib.methods.catalogue import METHODS
+from l2calib.numerics.spread import kronecker
+from l2calib.problem.experiment import Experiment
+from l2calib.process.correlation import squared_differences
+from l2calib.smoothers.gcv import GCV
+from l2calib.smoothers.grid import SmootherTables
 from l2calib.study.configurations import paper_configurations
 from l2calib.study.error_laws import error_law
 
@@ -45,12 +46,12 @@ def points(inputs: int) -> np.ndarray:
 def process_band(method: str, experiment: Experiment, x: np.ndarray) -> Callable[[np.ndarray, int], Ends]:
     """The function from y and a seed to the ends of the system's band at points x of the unit cube."""
     calibrator, integrator = METHODS[method], Integrate()
-    level = first_level(calibrator, experiment, integrator)
     physical = experiment.box.from_unit(x)
 
     def band(y: np.ndarray, seed: int) -> Ends:
         fit_key, key = stage_keys(jax.random.key(seed))
-        theta = independent_draws(calibrator, experiment, integrator, level, y, fit_key, key, DRAWS)
+        answer = solve_one(calibrator, experiment, integrator, y, jax.random.key(seed))
+        theta = independent_draws(calibrator, experiment, answer, y, fit_key=fit_key, key=key, number=DRAWS)
         system = predictor(experiment, y, theta, np.random.default_rng(seed)).bands(physical, LEVEL).system
         return system.low, system.high
 
@@ -66,7 +67,7 @@ def smoother_band(experiment: Experiment, x: np.ndarray) -> Callable[[np.ndarray
     @jax.jit
     def fit(tables: SmootherTables, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         smooth = smoother.fit(tables, y)
-        cross = correlation(squared, smooth.psi) @ smooth.spectrum.vectors
+        cross = smoother.correlation(squared, smooth.psi) @ smooth.spectrum.vectors
         left = jnp.maximum(1 - cross**2 @ smooth.inverse_diagonal, 0.0)
         mean = cross @ (smooth.inverse_diagonal * smooth.rotated)
         half = special.ndtri((1 + LEVEL) / 2) * jnp.sqrt(smooth.sigma2() / smooth.kappa * left)

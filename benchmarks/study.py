@@ -24,7 +24,8 @@ import psutil
 
 from benchmarks.processes import ROOT
 from benchmarks.table import write_between_markers
-from l2calib.study.plan import PAPER_METHODS, PAPER_SIZES, Cell
+from l2calib.methods.catalogue import PAPER_METHODS
+from l2calib.study.plan import PAPER_SIZES, Cell
 from l2calib.study.storage import Archive
 
 CONFIGURATIONS = ("1", "2", "3", "4")

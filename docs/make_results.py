@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.table import between_markers
 
+from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.study.claims import as_markdown, claims_table, wiffle_evidence
 from l2calib.study.figures import write_figures
-from l2calib.study.plan import PAPER_METHODS
 from l2calib.study.summary import load_summary
 
 if TYPE_CHECKING:

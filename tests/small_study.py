@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from l2calib.errors import Status
-from l2calib.frequentist import L2Target
+from l2calib.estimates import L2Target
 from l2calib.study.block import PARAMETER_COLUMNS, design_digest, identity, versions
 from l2calib.study.configurations import configurations_in
 from l2calib.study.plan import Plan

@@ -120,7 +120,7 @@ def test_cross_validation_is_as_good_as_its_grid_allows(number: int) -> None:
     smoother = l2.GCV()
     x, y = simulate(number, N, SEED)
     best = best_fit(x, y, smoother.psi_bounds, smoother.kappa_bounds, per_axis=40 if number < 4 else 12)
-    grid = smoother.psi_grid(x.shape[1])[smoother.searched(x.shape[1])]
+    grid = smoother.grid(x.shape[1]).values()[smoother.grid(x.shape[1]).searched()]
     nearest = grid[np.argmin(np.abs(np.log(grid / best.psi)).sum(axis=1))]
 
     def at(log_kappa: float) -> float:

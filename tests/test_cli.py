@@ -14,7 +14,7 @@ import pytest
 
 import l2calib.calibration
 import l2calib.plots
-import l2calib.result
+import l2calib.results.calibration
 from l2calib import cli
 from l2calib.cli.files import write
 from l2calib.cli.terminal import silent_stdout
@@ -276,7 +276,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(run, folder, monkeypatch)
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(l2calib.result.Calibration, "save", full)
+    monkeypatch.setattr(l2calib.results.calibration.Calibration, "save", full)
     out = folder / "out"
     assert_one_sentence(*run("calibrate", folder / "spec.toml", "--method", "nlm", "--out", out), "No space left")
     assert list(out.iterdir()) == []

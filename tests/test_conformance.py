@@ -30,12 +30,12 @@ def test_what_is_compiled_to_integrate_serves_every_design(name):
     method, small, large = l2.METHODS[name], experiment(4, 40), experiment(4, 60)
     assert small.prior == large.prior
     assert hash(small.prior) == hash(large.prior)
-    views = [method.view(each) for each in (small, large)]
+    views = [method.prepare(each).view for each in (small, large)]
     assert jax.tree.structure(views[0]) == jax.tree.structure(views[1])
     assert [np.shape(leaf) for leaf in jax.tree.leaves(views[0])] == [
         np.shape(leaf) for leaf in jax.tree.leaves(views[1])
     ]
-    assert jax.tree.structure(views[0]) != jax.tree.structure(method.view(experiment(1, 40)))
+    assert jax.tree.structure(views[0]) != jax.tree.structure(method.prepare(experiment(1, 40)).view)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -80,9 +80,9 @@ def test_a_batch_gives_what_single_calls_give(name):
 def _single(known, y, name, seed):
     """`calibrate` on a known experiment, so that 64 calls compile once."""
     from l2calib.calibration import _keys
-    from l2calib.engines import default_engine
-    from l2calib.methods import method_named
-    from l2calib.solve import solve_one
+    from l2calib.compute.stages import solve_one
+    from l2calib.engines.engine import default_engine
+    from l2calib.methods.catalogue import method_named
 
     return solve_one(method_named(name), known, default_engine(known.parameters), y, _keys([seed])[0])[0]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from l2calib.errors import SpecError
-from l2calib.expression import FUNCTIONS, MAX_DEPTH, MAX_LENGTH, compile_expression
+from l2calib.models.expression import FUNCTIONS, MAX_DEPTH, MAX_LENGTH, compile_expression
 
 
 def value(text, **values):

@@ -12,10 +12,10 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import l2calib as l2
-from l2calib.compilation import quickly_compiled
-from l2calib.engines import Integrate
+from l2calib.engines.integrate import Integrate
 from l2calib.engines.modes import Survey
-from l2calib.posterior import PROBABILITIES, Summary, Target, summarise
+from l2calib.numerics.compile import quickly_compiled
+from l2calib.posterior.points import PROBABILITIES, Summary, Target, summarise
 
 
 class Bells(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import l2calib as l2
-from l2calib import markup
+from l2calib.display import html as markup
 
 NASTY = "<script>alert('a' & \"b\")</script>"
 BANDS = [f"{name}{end}" for name in ("model", "system", "bias") for end in ("", "_low", "_high")]

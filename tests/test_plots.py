@@ -6,7 +6,7 @@ import pytest
 from matplotlib.axes import Axes
 
 import l2calib as l2
-from l2calib.methods import METHODS
+from l2calib.methods.catalogue import METHODS
 from l2calib.plots import (
     plot_bias,
     plot_calibration,

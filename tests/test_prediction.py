@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 import l2calib as l2
-from l2calib.bias import draw_bias
-from l2calib.engines import Integrate
+from l2calib.compute.predictor import Predictor, predictor
+from l2calib.compute.stages import independent_draws, solve_one, stage_keys
+from l2calib.engines.integrate import Integrate
 from l2calib.errors import DataError, MethodError, ModelError
-from l2calib.prediction import Predictor, predictor
-from l2calib.solve import first_level, independent_draws, stage_keys
+from l2calib.process.bias import draw_bias
 from tests.oracles.configurations import configuration, simulate
 from tests.oracles.correlation import correlation
 from tests.oracles.prediction import bias_posterior, conditional
@@ -91,12 +91,12 @@ def simulated() -> list[Predictor]:
     """Configuration 2 by general Bayes, once for every dataset."""
     chosen, known = configuration(2), experiment(2, N)
     method, engine = l2.METHODS["gb-l2"], Integrate()
-    level = first_level(method, known, engine)
     noise = np.sqrt(chosen.sigma2) * np.random.default_rng(20261117).standard_normal((DATASETS, N))
     predictors = []
     for seed, y in enumerate(chosen.mu(known.x) + noise):
         fit_key, key = stage_keys(jax.random.key(seed))
-        theta = independent_draws(method, known, engine, level, y, fit_key, key, 400)
+        answer = solve_one(method, known, engine, y, jax.random.key(seed))
+        theta = independent_draws(method, known, answer, y, fit_key=fit_key, key=key, number=400)
         predictors.append(predictor(known, y, theta, np.random.default_rng(seed)))
     return predictors
 
@@ -224,7 +224,7 @@ def test_a_model_that_is_not_finite_at_an_input_is_one_sentence_and_a_gap_in_fil
 
 
 def test_many_observations_are_thinned(monkeypatch, result):
-    monkeypatch.setattr("l2calib.prediction._MOST_OBSERVATIONS", 15)
+    monkeypatch.setattr("l2calib.compute.predictor._MOST_OBSERVATIONS", 15)
     known, theta = result.problem.experiment, np.full((50, 1), 3.565)
     few = predictor(known, result.problem.y, theta, np.random.default_rng(0))
     assert few.design.shape == (15, 1)

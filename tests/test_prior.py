@@ -10,7 +10,7 @@ from scipy import stats
 
 import l2calib as l2
 from l2calib.errors import PriorError
-from l2calib.prior import Prior
+from l2calib.problem.prior import Prior
 
 CASES = {
     "uniform": (l2.Uniform(-1, 3), stats.uniform(-1, 4)),

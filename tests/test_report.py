@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from l2calib.errors import DataError, SpecError
-from l2calib.prediction import Band
-from l2calib.quadrature import kronecker
+from l2calib.methods.catalogue import PAPER_METHODS, styles_of
+from l2calib.numerics.spread import kronecker
+from l2calib.posterior.band import Band
 from l2calib.report import default_file, page_of
 from l2calib.report.colours import DARK, LIGHT, contrast, legible
 from l2calib.report.densities import mass, outlines, scattered, view
@@ -32,7 +33,6 @@ from l2calib.report.run_files import Marginal, Profile, read_run
 from l2calib.report.run_page import answer, bias_sentences, subject
 from l2calib.report.words import counted, listed, rounded, short
 from l2calib.study.summary import COLUMNS, write_summary
-from l2calib.styles import STYLES, styles_of
 from tests import line_spec
 from tests.report_runs import HOSTILE, write_run
 from tests.study_frames import paper_like
@@ -202,7 +202,7 @@ def test_a_gap_in_a_curve_is_no_obstacle(tmp_path):
 
 
 def test_many_methods_are_told_together(tmp_path):
-    run = read_run(write_run(tmp_path, methods=tuple(STYLES)))
+    run = read_run(write_run(tmp_path, methods=PAPER_METHODS))
     assert answer(run, "a").endswith("; the other 6 methods put it between 1.33 and 1.83.")
 
 
@@ -384,7 +384,7 @@ def test_prior_dots_follow_the_prior():
 
 @pytest.mark.parametrize("ground", [LIGHT, DARK])
 def test_every_method_can_be_seen_on_both_backgrounds(ground):
-    for style in STYLES.values():
+    for style in styles_of(PAPER_METHODS).values():
         assert contrast(legible(style.colour, *ground), ground[0]) >= 3
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert legible("#0072B2", *LIGHT).upper() == "#0072B2"  # what can be seen stays as it is
@@ -400,7 +400,7 @@ def test_unknown_methods_take_looks_that_are_left():
     styles = styles_of(["gb-l2", "mine", "koh", "yours"])
     assert list(styles) == ["koh", "gb-l2", "mine", "yours"]
     assert len({(style.colour, style.marker) for style in styles.values()}) == 4
-    assert styles_of([*STYLES, "mine"])["mine"].label == "mine"
+    assert styles_of([*PAPER_METHODS, "mine"])["mine"].label == "mine"
 
 
 def test_verdicts_and_evidence_are_on_the_page_of_a_study(pages, study_file):

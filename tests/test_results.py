@@ -5,7 +5,8 @@ import itertools
 import pytest
 from docs.make_results import DOCS, SUMMARY, claims_page, methods_page
 
-from l2calib.study.plan import PAPER_METHODS, PAPER_SIZES
+from l2calib.methods.catalogue import PAPER_METHODS
+from l2calib.study.plan import PAPER_SIZES
 from l2calib.study.summary import load_summary
 
 QUICK = ("nlm", "gb-l2", "gb-ols")

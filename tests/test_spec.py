@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import l2calib.distributions as priors
+import l2calib.problem.distributions as priors
 from l2calib.errors import DataError, InputError, ModelError, PriorError, SpecError
 from l2calib.spec import examples, load_problem
 from l2calib.spec.columns import read_columns

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from l2calib.expression import FUNCTIONS
+from l2calib.models.expression import FUNCTIONS
 from l2calib.spec import load_problem
 from l2calib.spec.priors import prior_forms
 from tests.guide import blocks, lay_out

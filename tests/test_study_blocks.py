@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import l2calib as l2
+from l2calib.compute import choices
 from l2calib.errors import InputError
-from l2calib.methods import PAPER_METHODS
-from l2calib.study import plan as plans
+from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.study.block import compute_block, simulate
 from l2calib.study.configurations import chosen, paper_configurations
 from l2calib.study.plan import Cell, Plan
@@ -57,9 +57,24 @@ def test_repetitions_in_the_options_are_dropped():
     assert [type(n) for n in study(sizes=np.array([12, 20])).sizes] == [int, int]
 
 
+def test_methods_that_smooth_alike_share_the_choice_of_rho(monkeypatch):
+    """Their blocks say the same of it, and it was made once."""
+    made = []
+    really = choices.choose
+    monkeypatch.setattr(choices, "choose", lambda *what: made.append(what) or really(*what))
+    plan = study(sizes=[13], errors=["normal", "t"], methods=["gb-l2", "gb-ols", "koh"], replications=3)
+    files = {(cell.errors, cell.method): compute_block(plan.task(cell)) for cell in plan.cells()}
+    assert len(made) == 4  # of two laws, with one input by modified Kennedy-O'Hagan on its own tables
+    for law in ("normal", "t"):
+        seconds = [about(files[law, method])["seconds_choosing"] for method in ("gb-l2", "gb-ols")]
+        assert seconds[0] == seconds[1] > 0
+        first, second = (numbers(files[law, method])["kappa"] for method in ("gb-l2", "gb-ols"))
+        assert first == second
+
+
 def test_the_methods_of_a_plan_are_the_papers():
-    assert tuple(PAPER_METHODS) == plans.PAPER_METHODS
-    assert Plan(paper_configurations()).methods == plans.PAPER_METHODS
+    assert PAPER_METHODS == ("nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot")
+    assert Plan(paper_configurations()).methods == PAPER_METHODS
     assert len(Plan(paper_configurations()).cells()) == 4 * 10 * 3 * 7 * 20
 
 

@@ -9,6 +9,7 @@ from scipy import stats
 
 from l2calib.study.claims import Part, Wiffle, as_markdown, claims_table, wiffle_evidence
 from l2calib.study.claims.judging import CONTRADICTED, HOLDS, OPEN, Above, Below, Claim, Within, critical, group_verdict
+from l2calib.study.claims.markdown import evidence
 from tests.study_frames import paper_like
 
 REPRODUCED, NOT, PARTLY, UNTESTED = "reproduced", "not reproduced", "partly reproduced", "not tested"
@@ -259,7 +260,7 @@ def test_the_markdown_has_a_table_of_verdicts_and_the_evidence_under_it(frame):
     for claim, section in zip(claims, sections, strict=True):
         assert f"| {claim.number} | {claim.text} | {claim.verdict} |" in table
         assert section.startswith(f"{claim.number}. {claim.text}")
-        assert claim.evidence in section
+        assert evidence(claim) in section
         assert all(part.rule in section and part.rule in claim.rule for part in claim.parts)
     assert "n = 40" in sections[2]
     assert "0.712 (se" in sections[2]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.study.pace import Pace
-from l2calib.study.plan import PAPER_METHODS, PAPER_SIZES, Cell
+from l2calib.study.plan import PAPER_SIZES, Cell
 from l2calib.study.summary import load_summary
 
 SUMMARY = Path(__file__).parent.parent / "results" / "paper" / "summary.csv"

@@ -8,39 +8,57 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from l2calib.calibration import Batch, Calibration, Comparison, calibrate, calibrate_batch, compare
-    from l2calib.distributions import Beta, Gamma, HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
+    from l2calib.calibration import calibrate, calibrate_batch, compare
     from l2calib.engines.integrate import Integrate
     from l2calib.engines.nuts import NUTS
     from l2calib.errors import CalibrationFailed, L2CalibError, Status
-    from l2calib.experiment import Experiment, Problem
-    from l2calib.frequentist import Estimate, L2Target, estimate, target
+    from l2calib.estimates import Estimate, L2Target, estimate, target
     from l2calib.losses import L2, OLS
-    from l2calib.methods import METHODS, GeneralBayes, KennedyOHagan, NonlinearRegression, ProjectedL2
-    from l2calib.predicted import Prediction
-    from l2calib.prediction import Band
-    from l2calib.quadrature import Quadrature, gauss_legendre, sobol
-    from l2calib.result import load
-    from l2calib.scaling import Asymptotic, Bootstrap
-    from l2calib.smoother import GCV
+    from l2calib.methods.catalogue import METHODS
+    from l2calib.methods.general_bayes import GeneralBayes
+    from l2calib.methods.kennedy_ohagan import KennedyOHagan
+    from l2calib.methods.nonlinear_regression import NonlinearRegression
+    from l2calib.methods.projected_l2 import ProjectedL2
+    from l2calib.posterior.band import Band
+    from l2calib.problem.distributions import Beta, Gamma, HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
+    from l2calib.problem.experiment import Experiment
+    from l2calib.problem.measure import Quadrature, gauss_legendre, sobol
+    from l2calib.problem.problem import Problem
+    from l2calib.results.batch import Batch
+    from l2calib.results.calibration import Calibration
+    from l2calib.results.comparison import Comparison
+    from l2calib.results.files import load
+    from l2calib.results.prediction import Prediction
+    from l2calib.scalings.asymptotic import Asymptotic
+    from l2calib.scalings.bootstrap import Bootstrap
+    from l2calib.smoothers.gcv import GCV
 
 # Names are imported when they are first used: `import l2calib` and the command line's help cost no JAX.
 _HOMES = {
-    "calibration": ("Batch", "Calibration", "Comparison", "calibrate", "calibrate_batch", "compare"),
+    "calibration": ("calibrate", "calibrate_batch", "compare"),
     "engines.integrate": ("Integrate",),
     "engines.nuts": ("NUTS",),
     "errors": ("CalibrationFailed", "L2CalibError", "Status"),
-    "experiment": ("Experiment", "Problem"),
-    "frequentist": ("Estimate", "L2Target", "estimate", "target"),
+    "estimates": ("Estimate", "L2Target", "estimate", "target"),
     "losses": ("L2", "OLS"),
-    "methods": ("METHODS", "GeneralBayes", "KennedyOHagan", "NonlinearRegression", "ProjectedL2"),
-    "distributions": ("Beta", "Gamma", "HalfNormal", "LogNormal", "Normal", "TruncatedNormal", "Uniform"),
-    "predicted": ("Prediction",),
-    "prediction": ("Band",),
-    "quadrature": ("Quadrature", "gauss_legendre", "sobol"),
-    "result": ("load",),
-    "scaling": ("Asymptotic", "Bootstrap"),
-    "smoother": ("GCV",),
+    "methods.catalogue": ("METHODS",),
+    "methods.general_bayes": ("GeneralBayes",),
+    "methods.kennedy_ohagan": ("KennedyOHagan",),
+    "methods.nonlinear_regression": ("NonlinearRegression",),
+    "methods.projected_l2": ("ProjectedL2",),
+    "posterior.band": ("Band",),
+    "problem.distributions": ("Beta", "Gamma", "HalfNormal", "LogNormal", "Normal", "TruncatedNormal", "Uniform"),
+    "problem.experiment": ("Experiment",),
+    "problem.measure": ("Quadrature", "gauss_legendre", "sobol"),
+    "problem.problem": ("Problem",),
+    "results.batch": ("Batch",),
+    "results.calibration": ("Calibration",),
+    "results.comparison": ("Comparison",),
+    "results.files": ("load",),
+    "results.prediction": ("Prediction",),
+    "scalings.asymptotic": ("Asymptotic",),
+    "scalings.bootstrap": ("Bootstrap",),
+    "smoothers.gcv": ("GCV",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -13,12 +13,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from l2calib.arrays import Array, jnp
-from l2calib.experiment import Experiment
-from l2calib.minimise import Candidates, Coordinates, Derivatives, Minima, candidates, derivatives, global_minima
-from l2calib.small_matrices import cholesky, solve
-from l2calib.smoother import Smooth
-from l2calib.span import Span
+from l2calib.numerics.arrays import Array, jnp
+from l2calib.numerics.minimise import (
+    Candidates,
+    Coordinates,
+    Derivatives,
+    Minima,
+    candidates,
+    derivatives,
+    global_minima,
+)
+from l2calib.numerics.small_matrices import cholesky, solve
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.span import Span
+from l2calib.process.smooth import Smooth
 
 _KEPT_MINIMA = 3
 _FLAT = 1e-9
@@ -34,8 +42,8 @@ class Loss(Protocol):
 
     def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array: ...
 
-    def outside(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
-        """What the loss has that no theta can change."""
+    def outside(self, experiment: Experiment, mu_hat: Array, y: Array) -> Array:
+        """What the loss has that no theta can change; mu-hat is given at the quadrature nodes."""
         ...
 
     def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array: ...
@@ -57,8 +65,8 @@ class L2:
     def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
         return smooth.in_span()
 
-    def outside(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
-        return experiment.node_span.outside(smooth.at(experiment.quadrature.nodes, experiment.x_unit))
+    def outside(self, experiment: Experiment, mu_hat: Array, y: Array) -> Array:
+        return experiment.node_span.outside(mu_hat)
 
     def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array:
         """mu-hat for responses (B, n), rho kept: (B, m)."""
@@ -83,7 +91,7 @@ class OLS:
     def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
         return experiment.design_span.project(y)
 
-    def outside(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+    def outside(self, experiment: Experiment, mu_hat: Array, y: Array) -> Array:
         return experiment.design_span.outside(y)
 
     def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array:

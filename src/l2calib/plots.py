@@ -11,12 +11,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from l2calib.arrays import jnp
 from l2calib.errors import DataError, suggest
-from l2calib.predicted import along
-from l2calib.prediction import Band
-from l2calib.result import Calibration
-from l2calib.styles import Style, styles_of
+from l2calib.methods.catalogue import Style, styles_of
+from l2calib.numerics.arrays import jnp
+from l2calib.posterior.band import Band
+from l2calib.results.calibration import Calibration
+from l2calib.results.prediction import along
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

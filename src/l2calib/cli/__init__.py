@@ -30,12 +30,13 @@ from l2calib.cli.terminal import (
     unprintable,
 )
 from l2calib.errors import SpecError
+from l2calib.methods.catalogue import DEFAULT_METHOD, PAPER_METHODS, method_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from l2calib.experiment import Problem
-    from l2calib.result import Calibration
+    from l2calib.problem.problem import Problem
+    from l2calib.results.calibration import Calibration
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(study.app, name="study")
@@ -48,8 +49,8 @@ _Methods = Annotated[
     typer.Option(
         "--method",
         metavar="NAME",
-        help="nlm, koh, projected, gb-l2, gb-ols, gb-l2-boot or gb-ols-boot; may be given more than once.",
-        show_default="gb-l2",
+        help=f"{', '.join(PAPER_METHODS[:-1])} or {PAPER_METHODS[-1]}; may be given more than once.",
+        show_default=DEFAULT_METHOD,
     ),
 ]
 _Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The source of all randomness.", min=0)]
@@ -95,7 +96,7 @@ def calibrate(
     spec: SpecArgument, method: _Methods = None, seed: _Seed = 0, out: _Out = None, json: _Json = False
 ) -> None:
     """Calibrate the model of SPEC by one method or several."""
-    _answer(spec, method or ["gb-l2"], seed, out, json)
+    _answer(spec, method or [DEFAULT_METHOD], seed, out, json)
 
 
 @app.command()
@@ -133,7 +134,6 @@ def _calibrate(
 ) -> tuple[list[Calibration], dict[str, str]]:
     """The results, and what is to be written beside them."""
     from l2calib.calibration import calibrate
-    from l2calib.methods import PAPER_METHODS, method_named
     from l2calib.spec import load_problem
 
     chosen = [method_named(name) for name in dict.fromkeys(methods or PAPER_METHODS)]

@@ -12,7 +12,7 @@ from l2calib.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from l2calib.result import Calibration
+    from l2calib.results.calibration import Calibration
 
 
 def check_writable(folder: Path) -> None:

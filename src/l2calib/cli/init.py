@@ -229,8 +229,8 @@ def _table_in_words(data: str, columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def _column_in_words(columns: Mapping[str, Sequence[str]], name: str) -> str:
-    from l2calib.data import column
-    from l2calib.expression import check_name
+    from l2calib.models.expression import check_name
+    from l2calib.problem.data import column
 
     try:
         values = column(columns, name)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from l2calib.cli.terminal import silent_stdout
-from l2calib.data import column, observed_input, observed_response
 from l2calib.errors import DataError, ModelError
-from l2calib.expression import check_name, names_in
+from l2calib.models.expression import check_name, names_in
+from l2calib.problem.data import column, observed_input, observed_response
 from l2calib.spec.functions import load_function
 from l2calib.spec.priors import parse_prior, prior_forms
 from l2calib.spec.writing import Draft

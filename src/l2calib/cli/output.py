@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from l2calib.result import Calibration
+    from l2calib.results.calibration import Calibration
 
 
 def as_json(spec: str, seed: int, results: Sequence[Calibration]) -> str:

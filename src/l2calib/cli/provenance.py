@@ -15,8 +15,8 @@ from l2calib.spec.tables import locate, read_tables, text_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from l2calib.experiment import Problem
-    from l2calib.result import Calibration
+    from l2calib.problem.problem import Problem
+    from l2calib.results.calibration import Calibration
 
 _PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "xarray", "arviz-base")
 
@@ -61,7 +61,7 @@ def _entry(result: Calibration) -> dict[str, Any]:
         "messages": result.messages,
         "numerical_error": result.numerical_error,
         "engine": result.engine,
-        "level": result.level,
+        "level": result.answer.level,
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from l2calib.arrays import Array, jax, jnp
-from l2calib.jets import jet
-from l2calib.small_matrices import cholesky, lower_solve, solve
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.derivatives import jet
+from l2calib.numerics.small_matrices import cholesky, lower_solve, solve
 
 _NEWTON_STEPS = 12
 _SETTLED = 1e-10  # squared Newton step in standard deviations
@@ -123,10 +123,18 @@ def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Su
 
     p = start.size
     # The first pass only looks at the start: the density is traced once, inside the loop.
-    nothing = _Climb(start, start, jnp.asarray(-jnp.inf), jnp.zeros(p), jnp.eye(p), jnp.asarray(0.0), jnp.asarray(0))
-    z, _, value, slope, precision, _, _ = jax.lax.while_loop(unsettled, step, nothing)
-    decrement = jnp.sum(slope * solve(precision, slope))
-    return Summit(z, value, precision, jnp.where(jnp.isnan(decrement), jnp.inf, decrement))
+    nothing = _Climb(
+        z=start,
+        proposal=start,
+        value=jnp.asarray(-jnp.inf),
+        slope=jnp.zeros(p),
+        precision=jnp.eye(p),
+        damping=jnp.asarray(0.0),
+        taken=jnp.asarray(0),
+    )
+    end = jax.lax.while_loop(unsettled, step, nothing)
+    decrement = jnp.sum(end.slope * solve(end.precision, end.slope))
+    return Summit(end.z, end.value, end.precision, jnp.where(jnp.isnan(decrement), jnp.inf, decrement))
 
 
 def newton_step(log_density: Callable[[Array], Array], start: Array) -> Summit:

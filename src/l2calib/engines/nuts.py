@@ -14,10 +14,10 @@ from typing import NamedTuple
 import blackjax
 import numpy as np
 
-from l2calib.arrays import Array, jax, jnp
 from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.errors import MethodError, Status
-from l2calib.posterior import Points, Target
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.posterior.points import Points, Target
 
 _MODES = 4
 _INFLATION = 1.3
@@ -111,8 +111,7 @@ def _as_points(chains: Array, divergent: Array) -> Points:
         "chains": jnp.asarray(chains.shape[0]),
     }
     weights = jnp.full(z.shape[0], 1 / z.shape[0])
-    nothing = jnp.asarray(0.0)
-    return Points(z, weights, None, 1 / jnp.sqrt(jnp.min(ess)), nothing, nothing, status, diagnostics)
+    return Points(z, weights, error=1 / jnp.sqrt(jnp.min(ess)), status=status, diagnostics=diagnostics)
 
 
 def _propose(modes: Modes, key: Array, number: int) -> Array:

@@ -6,16 +6,18 @@ import functools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from l2calib.arrays import Array
 from l2calib.errors import MethodError
-from l2calib.experiment import Experiment
 from l2calib.losses import L2, Loss, loss_candidates, loss_minima, loss_value
-from l2calib.methods.method import Fit, Smoothing
-from l2calib.minimise import Candidates
-from l2calib.prior import Prior
-from l2calib.scaling import Asymptotic, Fitted, Scaling
-from l2calib.smoother import GCV, Choice, SmootherTables
-from l2calib.span import ModelCoordinates
+from l2calib.methods.method import Density, Fit, Prepared, Smoothing, Workload
+from l2calib.numerics.arrays import Array
+from l2calib.numerics.minimise import Candidates
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.prior import Prior
+from l2calib.problem.span import ModelCoordinates
+from l2calib.scalings.asymptotic import Asymptotic
+from l2calib.scalings.scaling import Fitted, Scaling
+from l2calib.smoothers.gcv import GCV, Choice
+from l2calib.smoothers.grid import SmootherTables
 
 
 class _Shared(NamedTuple):
@@ -44,10 +46,13 @@ class GeneralBayes:
     def smoothing(self) -> Smoothing:
         return Smoothing(self.smoother, with_model=False)
 
-    def prepare(self, experiment: Experiment) -> _Shared:
-        return _Shared(self.smoother.prepare(experiment), loss_candidates(self.loss, experiment))
+    def prepare(self, experiment: Experiment) -> Prepared[_Shared, ModelCoordinates]:
+        shared = _Shared(self.smoother.prepare(experiment), loss_candidates(self.loss, experiment))
+        return Prepared(shared, view=self.loss.span(experiment).coordinates)
 
-    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+    def fit(
+        self, experiment: Experiment, shared: _Shared, y: Array, *, key: Array, choice: Choice | None = None
+    ) -> Fit[Array]:
         smooth = self.smoother.fit(shared.tables, y, choice)
         values = self.loss.values(experiment, smooth, y)
         minima = loss_minima(self.loss, experiment, shared.candidates, values)
@@ -65,22 +70,13 @@ class GeneralBayes:
             detail=values,
         )
 
-    def fitting_set(self, experiment: Experiment) -> int:
-        return self.smoother.working_set(experiment)
+    def posterior(self, prior: Prior, view: ModelCoordinates, fit: Fit[Array]) -> Density:
+        def log_density(theta: Array) -> Array:
+            assert fit.gamma is not None
+            return -fit.gamma * loss_value(view, fit.detail, theta) + prior.log_density(theta)
 
-    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
-        return 16 * evaluations * self.loss.span(experiment).dimension
+        return Density(log_density)
 
-    def first_level(self, parameters: int) -> int:
-        """One mode is the rule; a posterior with more moves up by itself."""
-        return 0
-
-    def view(self, experiment: Experiment) -> ModelCoordinates:
-        return self.loss.span(experiment).coordinates
-
-    def log_density(self, prior: Prior, view: ModelCoordinates, fit: Fit, theta: Array) -> Array:
-        assert fit.gamma is not None
-        return -fit.gamma * loss_value(view, fit.detail, theta) + prior.log_density(theta)
-
-    def terms(self, fit: Fit) -> int:
-        return 1
+    def workload(self, experiment: Experiment) -> Workload:
+        dimension = self.loss.span(experiment).dimension
+        return Workload(self.smoother.working_set(experiment), per_evaluation=16 * dimension)

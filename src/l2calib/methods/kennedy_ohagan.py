@@ -7,52 +7,48 @@ carries the mass is then used at every theta, each term at the cost of a low-ran
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from l2calib.arrays import Array, jax, jnp
-from l2calib.batching import computed_together
-from l2calib.correlation import Downdate, Spectrum, downdate, node_correlations
-from l2calib.distributions import Distribution, LogNormal
 from l2calib.errors import MethodError, Status
-from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
-from l2calib.methods.method import Fit, Smoothing
-from l2calib.minimise import Candidates, Minima, scan_maxima
-from l2calib.prior import Prior
-from l2calib.smoother import GCV, Choice, SmootherTables, left_out_square
-from l2calib.span import ModelCoordinates
+from l2calib.methods.method import Density, Fit, Prepared, Smoothing, Workload
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.minimise import Candidates, Minima, scan_maxima
+from l2calib.problem.distributions import Distribution
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.prior import Prior
+from l2calib.problem.span import ModelCoordinates
+from l2calib.process.downdate import Downdate, downdate
+from l2calib.process.lattice import (
+    KAPPA_POINTS,
+    KAPPA_PRIOR,
+    PSI_PRIOR,
+    Lattice,
+    carry_the_mass,
+    lattice_over,
+    look_at_plain,
+    look_at_projected,
+)
+from l2calib.smoothers.gcv import GCV, Choice
+from l2calib.smoothers.grid import SmootherTables
 
-PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
-KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
-_KAPPA_BOUNDS = (1e-8, 1e4)
-_KAPPA_POINTS = 71
 _KEPT_KAPPA = 10
 _KEPT_MAXIMA = 2
 _KEPT_PSI = {1: 10, 2: 30}
 _KEPT_PSI_BEYOND = 48
 _KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far with theta
 _LARGEST_GRAM = 4  # entries of a Gram matrix, per observation
-_CAPTURED = 0.9995
-_TEMPER = 0.6
 _NEGLIGIBLE = 200.0  # finite for terms without weight, and out of the others' reach: kappa varies by exp(28)
 
 
 class _Shared(NamedTuple):
     tables: SmootherTables
-    spectrum: Spectrum  # over the P values of psi that are searched
-    complete: Array  # (P,)
     candidates: Candidates
-    big_h: Array  # C_DD in the model's span at the nodes, (P, l, l)
-    log_kappa: Array  # (K,)
-    inverse: Array  # 1 / (kappa + lambda), (P, s, K)
-    log_determinant: Array  # of kappa I + C, (P, K)
-    log_prior: Array  # of (log psi, log kappa), (P, K)
-    rotated_basis: Array  # U' times the basis of the model's span at the design, (P, s, m)
+    lattice: Lattice  # over the values of psi that are searched
 
 
 class _Gram(NamedTuple):
@@ -142,36 +138,21 @@ class KennedyOHagan:
     def smoothing(self) -> Smoothing:
         return Smoothing(self.smoother, with_model=True)
 
-    def prepare(self, experiment: Experiment) -> _Shared:
-        nodes = experiment.quadrature.nodes
-        basis = experiment.design_span.basis
+    def prepare(self, experiment: Experiment) -> Prepared[_Shared, _View]:
         tables = self.smoother.prepare(experiment, with_model=True)
-        low, high = np.log(_KAPPA_BOUNDS)
-        log_kappa = np.linspace(low, high, _KAPPA_POINTS)
-        spectrum = tables.spectrum.at(tables.searched)
-        inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
-        log_psi = spectrum.log_psi
-        of_psi = (self.psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
-        of_kappa = self.kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-        functionals = experiment.node_span.functionals
-        return _Shared(
-            tables,
-            spectrum,
-            tables.complete[tables.searched],
-            loss_candidates(L2(), experiment),
-            jnp.asarray(node_correlations(nodes, np.exp(np.asarray(log_psi)), functionals)),
-            jnp.asarray(log_kappa),
-            jnp.asarray(inverse),
-            jnp.asarray(spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
-            of_psi[:, None] + of_kappa,
-            jnp.asarray(np.einsum("pij,im->pjm", np.asarray(spectrum.vectors), basis, optimize=True)),
+        spectrum, complete = tables.spectrum.at(tables.searched), tables.complete[tables.searched]
+        lattice = lattice_over(
+            spectrum, complete, experiment, self.smoother.correlation, self.psi_prior, self.kappa_prior
         )
+        return Prepared(_Shared(tables, loss_candidates(L2(), experiment), lattice), _view(experiment))
 
-    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+    def fit(
+        self, experiment: Experiment, shared: _Shared, y: Array, *, key: Array, choice: Choice | None = None
+    ) -> Fit[_Window]:
         smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         window = self._window(experiment, shared, y, minima.theta)
-        log_weight, quadratic = self._mixture(self.view(experiment), window, minima.theta)
+        log_weight, quadratic = self._mixture(_view(experiment), window, minima.theta)
         log_terms = log_weight - experiment.observations / 2 * jnp.log(quadratic)
         share = jax.nn.softmax(log_terms.ravel()).reshape(log_terms.shape)
         sigma2 = jnp.sum(share * window.kappa * quadratic) / (experiment.observations - 2)
@@ -180,31 +161,35 @@ class KennedyOHagan:
             starts=self._starts(experiment, shared, smooth.in_span(), minima),
             # Its error variance is not the smoother's.
             status=minima.status | (smooth.status & ~int(Status.NEAR_INTERPOLATION)),
-            gamma=None,
             sigma2=sigma2,
             psi=jnp.exp(share.sum(axis=1) @ window.log_psi),
             kappa=jnp.exp(jnp.sum(share * jnp.log(window.kappa))),
             detail=window,
         )
 
-    def fitting_set(self, experiment: Experiment) -> int:
-        n, inputs = experiment.observations, experiment.x.shape[1]
-        lattice = len(self.smoother.searched(inputs)) * (n + _KAPPA_POINTS)
-        return lattice + 4 * math.prod(self._kept(inputs)) * n
+    def posterior(self, prior: Prior, view: _View, fit: Fit[_Window]) -> Density:
+        def log_density(theta: Array) -> Array:
+            log_weight, quadratic = self._mixture(view, fit.detail, theta)
+            return _log_sum(log_weight, quadratic, view.observations / 2) + prior.log_density(theta)
 
-    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
-        if self.orthogonal != "parameter" and _is_small(experiment):
-            return 5 * math.prod(self._kept(experiment.x.shape[1])) * evaluations
-        return 30 * experiment.observations * evaluations
+        return Density(log_density, terms=int(fit.detail.kappa.size))
+
+    def workload(self, experiment: Experiment) -> Workload:
+        n, inputs = experiment.observations, experiment.x.shape[1]
+        lattice = len(self.smoother.grid(inputs).searched()) * (n + KAPPA_POINTS)
+        kept = math.prod(self._kept(inputs))
+        in_gram = self.orthogonal != "parameter" and _is_small(experiment)
+        return Workload(
+            fitting=lattice + 4 * kept * n,
+            per_evaluation=5 * kept if in_gram else 30 * n,
+            # With one parameter there are regularly several modes, so the engine starts where it fits several.
+            first_level=1 if experiment.parameters == 1 else 0,
+        )
 
     def _kept(self, inputs: int) -> tuple[int, int]:
         """How many values of psi, and of kappa for each, a window holds at most."""
         kept = _KEPT_PSI.get(inputs, _KEPT_PSI_BEYOND)
         return (max(kept, _KEPT_OF_PLAIN), _KEPT_OF_PLAIN) if self.orthogonal == "none" else (kept, _KEPT_KAPPA)
-
-    def first_level(self, parameters: int) -> int:
-        """With one parameter there are regularly several modes, so the engine starts where it fits several."""
-        return 1 if parameters == 1 else 0
 
     def _starts(self, experiment: Experiment, shared: _Shared, mu: Array, minima: Minima) -> Array:
         """Every stationary point of the L2 distance is a mode: a bias orthogonal to the slopes fits them all."""
@@ -212,17 +197,6 @@ class KennedyOHagan:
             return minima.thetas[:2]
         maxima = scan_maxima(shared.candidates, mu, _KEPT_MAXIMA)
         return jnp.concatenate([minima.thetas, maxima])
-
-    def view(self, experiment: Experiment) -> _View:
-        at_design, at_nodes = experiment.design_span.coordinates, experiment.node_span.coordinates
-        return _View(at_design, at_nodes, float(experiment.observations))
-
-    def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
-        log_weight, quadratic = self._mixture(view, fit.detail, theta)
-        return _log_sum(log_weight, quadratic, view.observations / 2) + prior.log_density(theta)
-
-    def terms(self, fit: Fit) -> int:
-        return int(fit.detail.kappa.size)
 
     def _mixture(self, view: _View, window: _Window, theta: Array) -> tuple[Array, Array]:
         """Of every (psi, kappa) at theta, with sigma2 integrated out: the log weight of Q^(-n/2), and Q itself.
@@ -243,30 +217,32 @@ class KennedyOHagan:
         return window.log_weight - matrices.log_determinant / 2, quadratic
 
     def _window(self, experiment: Experiment, shared: _Shared, y: Array, theta: Array) -> _Window:
-        view = self.view(experiment)
+        view = _view(experiment)
         slopes, modelled = _slopes(view.at_nodes, theta), view.at_design(theta)
-        seen = (_plain_lattice if self.orthogonal == "none" else _lattice)(shared, y, modelled, slopes)
-        n, left_out = experiment.observations, shared.spectrum.left_out
-        table = shared.log_prior - seen.log_determinant / 2 - n / 2 * jnp.log(seen.quadratic)
+        lattice = shared.lattice
+        look = look_at_plain if self.orthogonal == "none" else look_at_projected
+        seen = look(lattice, y, modelled, slopes)
+        n, left_out = experiment.observations, lattice.spectrum.left_out
+        table = lattice.log_prior - seen.log_determinant / 2 - n / 2 * jnp.log(seen.quadratic)
         inputs = shared.tables.among.shape[-1]
         kept, kept_kappa = self._kept(inputs)
         kept = min(kept, table.shape[0])
         over_psi = jax.scipy.special.logsumexp(table, axis=1)
-        chosen, cells = _carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
-        columns, kappa_cells = jax.vmap(lambda row: _carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
+        chosen, cells = carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
+        columns, kappa_cells = jax.vmap(lambda row: carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
         parts = _Parts(
-            shared.spectrum.eigenvalues[chosen],
-            shared.spectrum.cross[chosen],
-            shared.big_h[chosen],
+            lattice.spectrum.eigenvalues[chosen],
+            lattice.spectrum.cross[chosen],
+            lattice.big_h[chosen],
             seen.rotated_y[chosen],
-            shared.rotated_basis[chosen],
+            lattice.rotated_basis[chosen],
         )
         window = _Window(
-            log_psi=shared.spectrum.log_psi[chosen],
-            kappa=jnp.exp(shared.log_kappa[columns]),
-            log_weight=jnp.take_along_axis(shared.log_prior[chosen], columns, axis=1)
+            log_psi=lattice.spectrum.log_psi[chosen],
+            kappa=jnp.exp(lattice.log_kappa[columns]),
+            log_weight=jnp.take_along_axis(lattice.log_prior[chosen], columns, axis=1)
             + jnp.log(cells[:, None] * kappa_cells)
-            - left_out / 2 * shared.log_kappa[columns],
+            - left_out / 2 * lattice.log_kappa[columns],
             rest=seen.rest[chosen],
             frozen=None,
             parts=parts,
@@ -281,69 +257,9 @@ class KennedyOHagan:
         return window._replace(frozen=_Gram.of(frozen, residual, parts.rotated_basis, modelled), parts=None)
 
 
-class _Seen(NamedTuple):
-    """The whole lattice at one theta, for one y: only used to choose the window."""
-
-    rotated_y: Array  # U' y, (P, s)
-    rest: Array  # (P,)
-    quadratic: Array  # r' (kappa I + C_P)^-1 r, about, (P, K)
-    log_determinant: Array  # of kappa I + C_P, about, (P, K)
-
-
-def _look_at_lattice(plain: bool, shared: _Shared, y: Array, modelled: Array, slopes: Array) -> _Seen:
-    """See `_Seen`, for datasets (N, n), models at the design (N, m) and slopes (N, l, p).
-
-    The slopes are projected out one by one, as if they were orthogonal. One psi after the other for all datasets, as
-    the smoother does it.
-    """
-    square, p = jnp.sum(y**2, axis=1), slopes.shape[2]
-
-    def look(psi: _AtPsi) -> _Seen:
-        rotated_y = y @ psi.vectors
-        rest = left_out_square(psi.complete, jnp.sum(rotated_y**2, axis=1), square)
-        rotated = rotated_y - modelled @ psi.rotated_basis.T
-        if plain:
-            quadratic, log_determinant = rotated**2 @ psi.inverse, jnp.zeros(1)
-        else:
-            b = jnp.einsum("nlj,sl->njs", slopes, psi.cross)
-            h = jnp.einsum("nlj,lm,nmj->nj", slopes, psi.big_h, slopes)[:, :, None]
-            rows = jnp.concatenate([rotated[:, None] ** 2, b**2, b * rotated[:, None]], axis=1)
-            sums = (rows.reshape(-1, rows.shape[2]) @ psi.inverse).reshape(*rows.shape[:2], -1)
-            schur = jnp.maximum(h - sums[:, 1 : p + 1], 1e-12 * h)
-            quadratic = sums[:, 0] + jnp.sum(sums[:, p + 1 :] ** 2 / schur, axis=1)
-            log_determinant = jnp.sum(jnp.log(schur / h), axis=1)
-        quadratic += rest[:, None] * jnp.exp(-shared.log_kappa)
-        return _Seen(
-            rotated_y, rest, quadratic, jnp.broadcast_to(log_determinant + psi.log_determinant, quadratic.shape)
-        )
-
-    spectrum = shared.spectrum
-    over = _AtPsi(
-        spectrum.vectors,
-        spectrum.cross,
-        shared.complete,
-        shared.big_h,
-        shared.inverse,
-        shared.log_determinant,
-        shared.rotated_basis,
-    )
-    return _Seen(*(jnp.moveaxis(field, 1, 0) for field in jax.lax.map(look, over)))
-
-
-class _AtPsi(NamedTuple):
-    """What is shared among all datasets, at one psi; see `_Shared`."""
-
-    vectors: Array
-    cross: Array
-    complete: Array
-    big_h: Array
-    inverse: Array
-    log_determinant: Array
-    rotated_basis: Array
-
-
-_lattice = computed_together(functools.partial(_look_at_lattice, False))
-_plain_lattice = computed_together(functools.partial(_look_at_lattice, True))
+def _view(experiment: Experiment) -> _View:
+    at_design, at_nodes = experiment.design_span.coordinates, experiment.node_span.coordinates
+    return _View(at_design, at_nodes, float(experiment.observations))
 
 
 def _is_small(experiment: Experiment) -> bool:
@@ -386,23 +302,3 @@ def _plain(parts: _Parts, kappa: Array) -> Downdate:
     diagonal = kappa[:, :, None] + parts.eigenvalues[:, None, :]
     nothing = jnp.zeros((*kappa.shape, 1, diagonal.shape[2]))
     return Downdate(1 / diagonal, nothing, jnp.sum(jnp.log(diagonal), axis=2))
-
-
-def _carry_the_mass(log_mass: Array, keep: int, strides: tuple[int, ...]) -> tuple[Array, Array]:
-    """Indices of the `keep` heaviest entries of the finest sublattice whose heaviest carry nearly everything.
-
-    The masses are tempered: at other thetas the mass sits elsewhere. Also returns how many cells each entry stands for:
-    the sublattice's stride, or none where the sublattice has no more entries.
-    """
-    position = jnp.arange(log_mass.size)
-    tempered = jax.nn.softmax(_TEMPER * log_mass)
-    tops, captured = [], []
-    for stride in strides:
-        on_sublattice = jnp.where(position % stride == 0, tempered, 0.0)
-        top, index = jax.lax.top_k(on_sublattice, keep)
-        tops.append(index)
-        captured.append(jnp.sum(top) / jnp.sum(on_sublattice))
-    enough = jnp.stack(captured) > _CAPTURED
-    choice = jnp.where(jnp.any(enough), jnp.argmax(enough), len(strides) - 1)
-    index, cells = jnp.stack(tops)[choice], jnp.asarray(strides)[choice]
-    return index, jnp.where(index % cells == 0, cells, 0).astype(float)

@@ -1,26 +1,60 @@
-"""What a method is: prepare an experiment once, then map one y to what was learnt from it."""
+"""What a method is: prepare an experiment once, map one y to what is learnt from it, and that to a posterior.
+
+A method that is not in a hurry has five members. How much memory it needs at once, and where its integration starts, is
+only about speed and has a default: see `Workload`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from l2calib.arrays import Array
-from l2calib.experiment import Experiment
-from l2calib.prior import Prior
-from l2calib.smoother import GCV, Choice
+from l2calib.numerics.arrays import Array
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.prior import Prior
+from l2calib.smoothers.gcv import GCV, Choice
+
+S = TypeVar("S")  # what the fits of all datasets share
+V = TypeVar("V")  # what the posteriors of all datasets share
+D = TypeVar("D")  # what the posterior of one dataset needs of it
 
 
-class Fit(NamedTuple):
+class Prepared(NamedTuple, Generic[S, V]):
+    """What does not depend on y: trees of arrays, one for the fits and one, mostly small, for the posteriors.
+
+    `view` is an argument of the programs that compute posteriors: where its arrays have the same shapes, one program
+    serves every design.
+    """
+
+    shared: S
+    view: V
+
+
+class Fit(NamedTuple, Generic[D]):
     """What a method learns from one y before any posterior is computed; None where it has no such thing."""
 
     theta_hat: Array  # (p,)
     starts: Array  # (S, p): where the posterior's modes may be
     status: Array
-    gamma: Array | None
-    sigma2: Array | None
-    psi: Array | None
-    kappa: Array | None
-    detail: Any  # arrays that only the method itself reads
+    detail: D  # arrays that only the method itself reads
+    gamma: Array | None = None
+    sigma2: Array | None = None
+    psi: Array | None = None
+    kappa: Array | None = None
+
+
+class Density(NamedTuple):
+    """A posterior as a log density of theta (p,), up to a constant; `terms` says how many densities it mixes."""
+
+    log_density: Callable[[Array], Array]
+    terms: int = 1
+
+
+class Sampler(NamedTuple):
+    """A posterior as a function from a key and a number to draws (number, p); `draws` is how many a result rests on."""
+
+    draw: Callable[[Array, int], Array]
+    draws: int
 
 
 class Smoothing(NamedTuple):
@@ -30,60 +64,52 @@ class Smoothing(NamedTuple):
     with_model: bool
 
 
-class Method(Protocol):
-    """A calibration method. `shared` is whatever `prepare` returned: arrays common to all datasets of a design."""
+class Method(Protocol[S, V, D]):
+    """A calibration method: pure functions of arrays, for one dataset, which others vmap and compile."""
 
     @property
     def name(self) -> str: ...
 
     def __hash__(self) -> int: ...
 
-    def prepare(self, experiment: Experiment) -> Any: ...
-
-    def fit(self, experiment: Experiment, shared: Any, y: Array, key: Array, choice: Choice | None = None) -> Fit:
-        """What is learnt from y; `choice` is what the smoother has chosen for it, if that is known already."""
-        ...
-
     @property
     def smoothing(self) -> Smoothing | None:
         """How the method smooths y; None if it does not."""
         ...
 
-    def fitting_set(self, experiment: Experiment) -> int:
-        """About how many numbers the fit of one dataset needs at once."""
+    def prepare(self, experiment: Experiment) -> Prepared[S, V]: ...
+
+    def fit(self, experiment: Experiment, shared: S, y: Array, *, key: Array, choice: Choice | None) -> Fit[D]:
+        """What is learnt from y; `choice` is what the smoother has chosen for it, if that is known already."""
         ...
 
-    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
-        """The same for its posterior, with so many evaluations of the density."""
-        ...
+    def posterior(self, prior: Prior, view: V, fit: Fit[D]) -> Density | Sampler: ...
+
+
+AnyMethod: TypeAlias = Method[Any, Any, Any]
+
+
+class Workload(NamedTuple):
+    """About how many numbers a dataset needs at once, by which batches are cut to fit the caches."""
+
+    fitting: int
+    per_evaluation: int  # of the density, or per draw
+    besides: int = 0  # whatever the number of evaluations
+    first_level: int = 0  # of the engine, where one mode is not the rule
+
+    def looking(self, evaluations: int) -> int:
+        """The numbers that a posterior with so many evaluations needs."""
+        return self.per_evaluation * evaluations + self.besides
 
 
 @runtime_checkable
-class DensityMethod(Method, Protocol):
-    """A method whose posterior has a density, up to a constant."""
-
-    def first_level(self, parameters: int) -> int: ...
-
-    def view(self, experiment: Experiment) -> Any:
-        """What the density needs of the experiment, but for the prior.
-
-        Its arrays are arguments of the program that integrates the density: where they have the same shapes, one
-        program serves every design.
-        """
-        ...
-
-    def log_density(self, prior: Prior, view: Any, fit: Fit, theta: Array) -> Array: ...
-
-    def terms(self, fit: Fit) -> int:
-        """How many densities it is a mixture of."""
-        ...
+class _Weighed(Protocol):
+    def workload(self, experiment: Experiment) -> Workload: ...
 
 
-@runtime_checkable
-class DrawingMethod(Method, Protocol):
-    """A method that draws from its posterior instead."""
-
-    @property
-    def draws(self) -> int: ...
-
-    def draw(self, experiment: Experiment, shared: Any, fit: Fit, key: Array, number: int) -> Array: ...
+def workload_of(method: AnyMethod, experiment: Experiment) -> Workload:
+    """The method's own `workload`, or one that is large enough for a method without."""
+    if isinstance(method, _Weighed):
+        return method.workload(experiment)
+    n = experiment.observations
+    return Workload(fitting=n * n, per_evaluation=16 * n)

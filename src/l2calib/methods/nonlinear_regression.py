@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from l2calib.arrays import Array, jnp
-from l2calib.experiment import Experiment
 from l2calib.losses import OLS, loss_candidates, loss_minima, loss_value
-from l2calib.methods.method import Fit
-from l2calib.minimise import Candidates
-from l2calib.prior import Prior
-from l2calib.smoother import Choice
-from l2calib.span import ModelCoordinates
+from l2calib.methods.method import Density, Fit, Prepared, Workload
+from l2calib.numerics.arrays import Array, jnp
+from l2calib.numerics.minimise import Candidates
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.prior import Prior
+from l2calib.problem.span import ModelCoordinates
+from l2calib.smoothers.gcv import Choice
 
 
 class _Responses(NamedTuple):
@@ -41,12 +41,13 @@ class NonlinearRegression:
     def smoothing(self) -> None:
         return None
 
-    def prepare(self, experiment: Experiment) -> Candidates:
-        return loss_candidates(OLS(), experiment)
+    def prepare(self, experiment: Experiment) -> Prepared[Candidates, _View]:
+        view = _View(experiment.design_span.coordinates, float(experiment.observations))
+        return Prepared(loss_candidates(OLS(), experiment), view)
 
     def fit(
-        self, experiment: Experiment, shared: Candidates, y: Array, key: Array, choice: Choice | None = None
-    ) -> Fit:
+        self, experiment: Experiment, shared: Candidates, y: Array, *, key: Array, choice: Choice | None = None
+    ) -> Fit[_Responses]:
         n, p = experiment.observations, experiment.parameters
         span = experiment.design_span
         responses = _Responses(span.project(y), span.outside(y))
@@ -55,29 +56,16 @@ class NonlinearRegression:
             theta_hat=minima.theta,
             starts=minima.thetas,
             status=minima.status,
-            gamma=None,
             sigma2=(minima.losses[0] + responses.outside) / (n - p),
-            psi=None,
-            kappa=None,
             detail=responses,
         )
 
-    def fitting_set(self, experiment: Experiment) -> int:
-        return experiment.observations
+    def posterior(self, prior: Prior, view: _View, fit: Fit[_Responses]) -> Density:
+        def log_density(theta: Array) -> Array:
+            residual_square = loss_value(view.model, fit.detail.values, theta) + fit.detail.outside
+            return -view.observations / 2 * jnp.log(residual_square) + prior.log_density(theta)
 
-    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
-        return 16 * evaluations * experiment.design_span.dimension
+        return Density(log_density)
 
-    def first_level(self, parameters: int) -> int:
-        """One mode is the rule; a posterior with more moves up by itself."""
-        return 0
-
-    def view(self, experiment: Experiment) -> _View:
-        return _View(experiment.design_span.coordinates, float(experiment.observations))
-
-    def log_density(self, prior: Prior, view: _View, fit: Fit, theta: Array) -> Array:
-        residual_square = loss_value(view.model, fit.detail.values, theta) + fit.detail.outside
-        return -view.observations / 2 * jnp.log(residual_square) + prior.log_density(theta)
-
-    def terms(self, fit: Fit) -> int:
-        return 1
+    def workload(self, experiment: Experiment) -> Workload:
+        return Workload(experiment.observations, per_evaluation=16 * experiment.design_span.dimension)

@@ -7,14 +7,19 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from l2calib.arrays import Array, jax, jnp
-from l2calib.correlation import Spectrum, correlation, node_correlations, squared_differences
 from l2calib.errors import MethodError
-from l2calib.experiment import Experiment
 from l2calib.losses import L2, loss_candidates, loss_minima
-from l2calib.methods.method import Fit, Smoothing
-from l2calib.minimise import Candidates, Minima, nearest_minimum, shortlist
-from l2calib.smoother import GCV, Choice, Smooth, SmootherTables, moves_off_grid
+from l2calib.methods.method import Fit, Prepared, Sampler, Smoothing, Workload
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.minimise import Candidates, Minima, nearest_minimum, shortlist
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.prior import Prior
+from l2calib.problem.span import ModelCoordinates
+from l2calib.process.correlation import squared_differences
+from l2calib.process.smooth import Smooth
+from l2calib.process.spectrum import Spectrum, node_correlations
+from l2calib.smoothers.gcv import GCV, Choice
+from l2calib.smoothers.grid import SmootherTables
 
 _JITTER = 1e-12
 _LARGE_EIGENVALUE = 1e-10  # relative to the largest
@@ -25,6 +30,13 @@ class _Shared(NamedTuple):
     candidates: Candidates
     node_differences: Array  # (Q, Q, k)
     unresolved: Array  # for psi on the grid: see `_unresolved`, (P, m, m)
+
+
+class _View(NamedTuple):
+    """The model at the nodes, also tabulated for the search of minima."""
+
+    model: ModelCoordinates
+    candidates: Candidates
 
 
 class _Process(NamedTuple):
@@ -61,49 +73,52 @@ class ProjectedL2:
     def smoothing(self) -> Smoothing:
         return Smoothing(self.smoother, with_model=False)
 
-    def prepare(self, experiment: Experiment) -> _Shared:
+    def prepare(self, experiment: Experiment) -> Prepared[_Shared, _View]:
         nodes = experiment.quadrature.nodes
         tables = self.smoother.prepare(experiment)
         psi = np.exp(np.asarray(tables.spectrum.log_psi))
-        before = jnp.asarray(node_correlations(nodes, psi, experiment.node_span.functionals))
+        before = jnp.asarray(node_correlations(self.smoother.correlation, nodes, psi, experiment.node_span.functionals))
         unresolved = jax.jit(jax.vmap(_unresolved))(before, tables.spectrum)
         differences = jnp.asarray(squared_differences(nodes, nodes))
-        return _Shared(tables, loss_candidates(L2(), experiment), differences, unresolved)
+        view = _View(experiment.node_span.coordinates, loss_candidates(L2(), experiment))
+        return Prepared(_Shared(tables, view.candidates, differences, unresolved), view)
 
-    def fit(self, experiment: Experiment, shared: _Shared, y: Array, key: Array, choice: Choice | None = None) -> Fit:
+    def fit(
+        self, experiment: Experiment, shared: _Shared, y: Array, *, key: Array, choice: Choice | None = None
+    ) -> Fit[_Process]:
         smooth = self.smoother.fit(shared.tables, y, choice)
         minima = loss_minima(L2(), experiment, shared.candidates, smooth.in_span())
         implied, profile = smooth.sigma2() / smooth.kappa, smooth.process_variance()
         variance = implied if self.process_variance == "smoother" else profile
-        root = jnp.linalg.cholesky(_covariance(shared, smooth) + _JITTER * jnp.eye(experiment.node_span.dimension))
+        root = jnp.linalg.cholesky(
+            _covariance(self.smoother, shared, smooth) + _JITTER * jnp.eye(experiment.node_span.dimension)
+        )
         return Fit(
             theta_hat=minima.theta,
             starts=minima.thetas,
             status=minima.status | smooth.status,
-            gamma=None,
             sigma2=smooth.sigma2(),
             psi=smooth.psi,
             kappa=smooth.kappa,
             detail=_Process(smooth.in_span(), jnp.sqrt(variance) * root, minima),
         )
 
-    def fitting_set(self, experiment: Experiment) -> int:
-        return self.smoother.working_set(experiment)
-
-    def looking_set(self, experiment: Experiment, evaluations: int) -> int:
-        return self.draws * (4 * experiment.node_span.dimension + 512) + len(experiment.nodes) ** 2
-
-    def draw(self, experiment: Experiment, shared: _Shared, fit: Fit, key: Array, number: int) -> Array:
-        """`number` draws of theta (number, p)."""
-        normal = jax.random.normal(key, (number, fit.detail.mean.size))
-        drawn = fit.detail.mean + normal @ fit.detail.root.T
-        model = experiment.node_span.coordinates
-        short = shortlist(shared.candidates, model, fit.detail.mean, fit.detail.minima)
+    def posterior(self, prior: Prior, view: _View, fit: Fit[_Process]) -> Sampler:
+        process = fit.detail
+        short = shortlist(view.candidates, view.model, process.mean, process.minima)
 
         def project(mu: Array) -> Array:
-            return nearest_minimum(short, model, mu, experiment.prior).theta
+            return nearest_minimum(short, view.model, mu, prior).theta
 
-        return jax.vmap(project)(drawn)
+        def draw(key: Array, number: int) -> Array:
+            normal = jax.random.normal(key, (number, process.mean.size))
+            return jax.vmap(project)(process.mean + normal @ process.root.T)
+
+        return Sampler(draw, self.draws)
+
+    def workload(self, experiment: Experiment) -> Workload:
+        per_draw = 4 * experiment.node_span.dimension + 512
+        return Workload(self.smoother.working_set(experiment), per_draw, besides=len(experiment.nodes) ** 2)
 
 
 def _is_large(spectrum: Spectrum) -> Array:
@@ -119,7 +134,7 @@ def _unresolved(before: Array, spectrum: Spectrum) -> Array:
     return before - spectrum.cross.T @ (inverse[:, None] * spectrum.cross)
 
 
-def _covariance(shared: _Shared, smooth: Smooth) -> Array:
+def _covariance(smoother: GCV, shared: _Shared, smooth: Smooth) -> Array:
     """The posterior covariance (m, m) of mu in the span, for a process of variance one: F' (C_DD - C_DX Phi^-1 C_XD) F.
 
     It is what is unresolved, plus what the error of y leaves open along the large eigenvectors, minus what the small
@@ -127,9 +142,9 @@ def _covariance(shared: _Shared, smooth: Smooth) -> Array:
     """
     spectrum, kappa = smooth.spectrum, smooth.kappa
     unresolved = shared.unresolved[jnp.maximum(smooth.psi_index, 0)]
-    if moves_off_grid(shared.tables.among.shape[-1]):
+    if smoother.grid(shared.tables.among.shape[-1]).is_left:
         functionals = shared.tables.functionals
-        before = functionals.T @ correlation(shared.node_differences, smooth.psi) @ functionals
+        before = functionals.T @ smoother.correlation(shared.node_differences, smooth.psi) @ functionals
         unresolved = jnp.where(smooth.psi_index < 0, _unresolved(before, spectrum), unresolved)
     large = kappa / jnp.where(_is_large(spectrum), spectrum.eigenvalues, 1.0)
     share = jnp.where(_is_large(spectrum), large, -1.0) * smooth.inverse_diagonal

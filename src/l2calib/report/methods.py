@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from l2calib.methods.catalogue import labels_of, styles_of
 from l2calib.report.colours import palette
-from l2calib.styles import styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def labels(methods: Iterable[str]) -> dict[str, str]:
-    """What each method is called, in the paper's order."""
-    return {name: style.label.replace("$L^2$", "L²").replace(r"\$", "$") for name, style in styles_of(methods).items()}
-
-
 def prose(method: str) -> str:
     """A method's name within a sentence, where its comma would mislead."""
-    return labels([method])[method].replace(",", "")
+    return labels_of([method])[method].replace(",", "")
 
 
 def looks(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
     """By method its label, its colours on the two backgrounds, its dashes and its marker."""
     styles = styles_of(methods)
-    named = labels(styles)
+    named = labels_of(styles)
     return {
         name: {
             "label": named[name],

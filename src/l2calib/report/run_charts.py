@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2calib.quadrature import kronecker
+from l2calib.methods.catalogue import labels_of
+from l2calib.numerics.spread import kronecker
 from l2calib.report.charts import Axis, Chart, Mark, Table, curve, interval, points, regions, rule
 from l2calib.report.densities import outlines, scattered, view
-from l2calib.report.methods import labels
 from l2calib.report.words import rounded, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from l2calib.prediction import Band
+    from l2calib.posterior.band import Band
     from l2calib.report.run_files import Found, Profile, Run
 
 _ROWS = 25  # of the table of a curve
@@ -68,7 +68,7 @@ def _along(found: Found, name: str, what: str) -> Mark:
 
 
 def _curve_table(run: Run, name: str, what: str) -> Table:
-    names = labels(each.method for each in run.found)
+    names = labels_of(each.method for each in run.found)
     x = run.found[0].profiles[name].x
     chosen = np.unique(np.linspace(0, len(x) - 1, _ROWS).round().astype(int))
     bands: list[Band] = [getattr(each.profiles[name], what) for each in run.found]
@@ -87,7 +87,7 @@ def fit_chart(run: Run) -> Chart:
     y = run.columns[run.response]
     shown = np.concatenate([y, *(each.fitted.mean for each in run.found)])
     ends = [float(np.nanmin(shown)), float(np.nanmax(shown))]
-    names = labels(each.method for each in run.found)
+    names = labels_of(each.method for each in run.found)
     rows = [[str(i + 1), short(y[i]), *(_cell(each.fitted, i) for each in run.found)] for i in range(len(y))]
     return Chart(
         "Observed against fitted",
@@ -139,7 +139,7 @@ def _joint(run: Run, x: str, y: str) -> Chart:
         scattered(run.found[0].marginals[name], shown, shares[:, j])
         for j, (name, shown) in enumerate(zip((x, y), views, strict=True))
     ]
-    names = labels(each.method for each in run.found)
+    names = labels_of(each.method for each in run.found)
     rows = [[names[each.method], short(_correlation(each, x, y), 2)] for each in run.found]
     return Chart(
         f"{x} and {y}",
@@ -177,7 +177,7 @@ def interval_chart(run: Run, name: str) -> Chart:
 
 def summary_table(run: Run, parameters: Sequence[str]) -> Table:
     """Mean, sd and quantiles by method and parameter."""
-    names = labels(each.method for each in run.found)
+    names = labels_of(each.method for each in run.found)
     rows = [
         [names[each.method], name, *(rounded(row[column], row["sd"]) for column in _SUMMARY)]
         for each in run.found

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from l2calib.errors import DataError
-from l2calib.predicted import tree_name
-from l2calib.prediction import Band
-from l2calib.result import load
+from l2calib.posterior.band import Band
+from l2calib.results.files import load
+from l2calib.results.prediction import tree_name
 
 if TYPE_CHECKING:
     from pathlib import Path

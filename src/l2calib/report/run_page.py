@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from l2calib.methods.catalogue import labels_of
 from l2calib.report.charts import Table
 from l2calib.report.diagnostics import Note, boundary_note, design_note, error_notes, merged, modes_note
-from l2calib.report.methods import labels, prose
+from l2calib.report.methods import prose
 from l2calib.report.run_charts import (
     bias_chart,
     curve_chart,
@@ -36,7 +37,7 @@ def run_page(run: Run) -> dict[str, Any]:
         "title": f"Calibration: {run.origin['spec']['name']}",
         "sentence": subject(run),
         "answers": [answer(run, name) for name in run.parameters],
-        "methods": list(labels(each.method for each in run.found)),
+        "methods": list(labels_of(each.method for each in run.found)),
         "choosers": [{"name": "input", "legend": "Along the input", "options": list(run.inputs)}] if several else [],
         "inputs": [_along(run, name, {"input": i} if several else {}) for i, name in enumerate(run.inputs)],
         "fit": fit_chart(run) if several else None,
@@ -126,7 +127,7 @@ def _part(profile: Profile, low: float, high: float, side: str, name: str) -> st
 
 def _besides(run: Run) -> Table:
     """What each method learnt beside the parameters."""
-    names = labels(each.method for each in run.found)
+    names = labels_of(each.method for each in run.found)
     rows = []
     for each in run.found:
         rho, theta = each.answer["rho"], each.answer["theta_hat"]

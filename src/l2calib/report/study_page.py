@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib.methods.catalogue import labels_of
 from l2calib.report.charts import Axis, Chart, Mark, Table, rule, series, span
-from l2calib.report.methods import labels, prose
+from l2calib.report.methods import prose
 from l2calib.report.words import NOTHING, counted, listed, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
 from l2calib.study.claims.cells import NOMINAL, paper_rows
@@ -34,7 +35,7 @@ def study_page(name: str, frame: pd.DataFrame, record: Record | None) -> dict[st
         "title": f"Study: {name}",
         "sentence": _sentence(frame),
         "problems": frame.attrs.get("problems", []),
-        "methods": list(labels(frame["method"])),
+        "methods": list(labels_of(frame["method"])),
         "choosers": [
             {"name": "configuration", "legend": "Configuration", "options": configurations},
             {"name": "errors", "legend": "Errors", "options": [_LAWS.get(law, law) for law in laws]},
@@ -142,7 +143,7 @@ def _sizes(rows: pd.DataFrame) -> Axis:
 
 def _marks(rows: pd.DataFrame, column: str, error: str | None) -> list[Mark]:
     sizes = sorted(set(rows["n"]))
-    return [_series(rows[rows["method"] == name], name, column, error, sizes) for name in labels(rows["method"])]
+    return [_series(rows[rows["method"] == name], name, column, error, sizes) for name in labels_of(rows["method"])]
 
 
 def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, sizes: list[int]) -> Mark:
@@ -153,7 +154,7 @@ def _series(rows: pd.DataFrame, method: str, column: str, error: str | None, siz
 
 
 def _table(rows: pd.DataFrame, column: str, error: str | None) -> Table:
-    names = labels(rows["method"])
+    names = labels_of(rows["method"])
     cells = {
         (row["n"], row["method"]): _cell(row[column], None if error is None else row[error])
         for row in rows.to_dict("records")
@@ -203,7 +204,7 @@ def _facts(frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Configurations", all_of("configuration")),
         ("Sizes n", all_of("n", sorted(set(frame["n"])))),
         ("Errors", all_of("errors")),
-        ("Methods", listed([prose(method) for method in labels(frame["method"])])),
+        ("Methods", listed([prose(method) for method in labels_of(frame["method"])])),
         ("Datasets of each kind", _replications(frame)),
         ("Levels of the designs", all_of("levels")),
         ("Seed", all_of("seed")),

@@ -11,7 +11,7 @@ from l2calib.spec.tables import examples
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from l2calib.experiment import Problem
+    from l2calib.problem.problem import Problem
 
 __all__ = ["examples", "load_problem", "read_spec"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2calib.arrays import jax
-from l2calib.compilation import quickly_compiled
-from l2calib.expression import names_in
-from l2calib.quadrature import kronecker
+from l2calib.models.expression import names_in
+from l2calib.numerics.arrays import jax, jnp
+from l2calib.numerics.compile import quickly_compiled
+from l2calib.numerics.spread import kronecker
 from l2calib.spec.quoting import dotted
 
 if TYPE_CHECKING:
-    from l2calib.experiment import Problem
+    from l2calib.problem.problem import Problem
     from l2calib.spec.reading import Reading
 
 _FILLED_ENOUGH = 0.8
@@ -116,7 +116,7 @@ def _not_finite(problem: Problem) -> Iterator[str]:
     known = problem.experiment
     thetas = known.prior.quantile(kronecker(_TRIED_THETAS, known.parameters))
     points = np.vstack([known.x[:: 1 + known.observations // _TRIED_POINTS], known.nodes])
-    values = np.asarray(quickly_compiled(jax.vmap(known.model, (None, 0)))(points, thetas))
+    values = np.asarray(quickly_compiled(jax.vmap(known.model, (None, 0)))(jnp.asarray(points), jnp.asarray(thetas)))
     lost = ~np.isfinite(values).all(axis=1)
     if lost.any():
         theta = zip(problem.parameter_names, thetas[int(np.argmax(lost))], strict=True)

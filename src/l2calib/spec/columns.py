@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2calib.data import rows
 from l2calib.errors import DataError
+from l2calib.problem.data import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

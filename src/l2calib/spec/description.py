@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2calib import distributions as catalogue
-from l2calib.calibration import DEFAULT_METHOD
+from l2calib.methods.catalogue import DEFAULT_IN_WORDS, DEFAULT_METHOD
+from l2calib.problem import distributions as catalogue
 from l2calib.spec.cautions import cautions, filled
 
 if TYPE_CHECKING:
-    from l2calib.distributions import Distribution
-    from l2calib.experiment import Problem
+    from l2calib.problem.distributions import Distribution
+    from l2calib.problem.problem import Problem
     from l2calib.spec.reading import Reading
 
 _IN_WORDS: dict[type[Any], str] = {
@@ -25,7 +25,7 @@ _IN_WORDS: dict[type[Any], str] = {
     catalogue.Beta: "beta({a:g}, {b:g}) on [0, 1]",
     catalogue.HalfNormal: "half-normal: the size of a normal with mean 0 and standard deviation {sd:g}",
 }
-_METHOD = f"{DEFAULT_METHOD} (general Bayes with the L2 loss) unless --method names another"
+_METHOD = f"{DEFAULT_METHOD} ({DEFAULT_IN_WORDS}) unless --method names another"
 
 
 def describe(reading: Reading) -> dict[str, Any]:

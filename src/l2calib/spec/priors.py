@@ -7,12 +7,12 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
-from l2calib import distributions as catalogue
 from l2calib.errors import PriorError, SpecError, suggest
-from l2calib.expression import compile_expression, parse
+from l2calib.models.expression import compile_expression, parse
+from l2calib.problem import distributions as catalogue
 
 if TYPE_CHECKING:
-    from l2calib.distributions import Distribution
+    from l2calib.problem.distributions import Distribution
 
 _PRIORS: dict[str, type[Distribution]] = {
     "uniform": catalogue.Uniform,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2calib.data import Box, column, observed_input, observed_response
 from l2calib.errors import DataError, SpecError
-from l2calib.experiment import Problem, central_thetas, check_enough
-from l2calib.expression import check_name, compile_expression, names_in
-from l2calib.model import Model, argument_faults, check_distinct, unused_parameter
-from l2calib.prior import Prior
-from l2calib.quadrature import default_quadrature
+from l2calib.models.expression import check_name, compile_expression, names_in
+from l2calib.models.model import Model, argument_faults, check_distinct, unused_parameter
+from l2calib.problem.data import Box, column, observed_input, observed_response
+from l2calib.problem.experiment import central_thetas, check_enough
+from l2calib.problem.measure import default_quadrature
+from l2calib.problem.prior import Prior
+from l2calib.problem.problem import Problem
 from l2calib.spec.columns import by_name, column_faults, read_lines
 from l2calib.spec.functions import load_function
 from l2calib.spec.mistakes import Findings, Mistake
@@ -24,7 +25,7 @@ from l2calib.spec.tables import Spec, locate, read_tables, text_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from l2calib.distributions import Distribution
+    from l2calib.problem.distributions import Distribution
 
 _Ranges = dict[str, tuple[float, float]]
 

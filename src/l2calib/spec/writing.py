@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from l2calib.expression import CONSTANTS, FUNCTIONS
+from l2calib.models.expression import CONSTANTS, FUNCTIONS
 from l2calib.spec.priors import prior_forms
 from l2calib.spec.quoting import dotted, quoted
 

@@ -18,8 +18,10 @@ from l2calib.study.sealed import seal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from l2calib.calibration import Batch
-    from l2calib.experiment import Experiment
+    from l2calib.compute.choices import Chosen
+    from l2calib.methods.method import Smoothing
+    from l2calib.problem.experiment import Experiment
+    from l2calib.results.batch import Batch
     from l2calib.study.configurations import Configuration
     from l2calib.study.plan import Task
 
@@ -45,26 +47,26 @@ def compute_block(task: Task) -> bytes:
     Its columns depend on the task alone, to the last bit; how long it took is in the metadata.
     """
     from l2calib.calibration import calibrate_batch
-    from l2calib.methods import method_named
-    from l2calib.smoothing import choose
-    from l2calib.solve import prepared
+    from l2calib.compute.stages import prepared
+    from l2calib.methods.catalogue import method_named
     from l2calib.study.configurations import configuration_named
 
     configuration = configuration_named(task.source, task.cell.configuration)
-    experiment = _experiment(task.source, task.cell.configuration, task.design.shape, task.design.tobytes())
+    bench = _bench(task.source, task.cell.configuration, task.design.shape, task.design.tobytes())
     responses, seeds = simulate(task, configuration)
     method = method_named(task.cell.method)
     with _Stopwatch() as preparation:  # once per experiment and method: it is no part of a calibration's time
-        prepared(method, experiment)
+        prepared(method, bench.experiment)
     # Methods share the choice of rho; its time is a part of each one's, whichever had it made.
     with _Stopwatch() as smoothing:
-        chosen = 0.0 if method.smoothing is None else choose(method.smoothing, experiment, responses).seconds
+        chosen = None if method.smoothing is None else bench.chosen(method.smoothing, task, responses)
+    choice, seconds = (None, 0.0) if chosen is None else chosen
     with _Stopwatch() as calibration:
-        batch = calibrate_batch(experiment, responses, method, seed=seeds)
+        batch = calibrate_batch(bench.experiment, responses, method, seed=seeds, choice=choice)
     times = {
         "seconds_preparing": preparation.seconds,
-        "seconds_choosing": chosen,
-        "seconds": calibration.seconds + chosen + smoothing.compiling,
+        "seconds_choosing": seconds,
+        "seconds": calibration.seconds + seconds + smoothing.compiling,
         "seconds_compiling": calibration.compiling + smoothing.compiling,
     }
     return seal(_table(task, batch, configuration), _about(task, configuration, times))
@@ -80,18 +82,39 @@ def simulate(task: Task, configuration: Configuration) -> tuple[np.ndarray, list
     return responses, seeds.integers(0, 2**63 - 1, size=task.rows, endpoint=True).tolist()
 
 
+class _Bench:
+    """What a worker has at hand while it stays with one design: the experiment, and rho as chosen for its datasets.
+
+    Every method sees the same datasets, so that those which smooth them alike are handed the same choice.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self._chosen: dict[tuple[Smoothing, str, int, int, int], Chosen] = {}
+
+    def chosen(self, smoothing: Smoothing, task: Task, responses: np.ndarray) -> Chosen:
+        """rho for the datasets of a block, chosen when a method first asks for it."""
+        from l2calib.compute.choices import choose, shared_smoothing
+
+        shared = shared_smoothing(smoothing, self.experiment)
+        datasets = shared, task.cell.errors, task.cell.block, task.rows, task.seed
+        if datasets not in self._chosen:
+            self._chosen[datasets] = choose(shared, self.experiment, responses)
+        return self._chosen[datasets]
+
+
 @functools.lru_cache(maxsize=1)
-def _experiment(source: str, name: str, shape: tuple[int, ...], design: bytes) -> Experiment:
-    """The same object for the same arguments: compiled programs and prepared tables hang on it.
+def _bench(source: str, name: str, shape: tuple[int, ...], design: bytes) -> _Bench:
+    """The same object for the same arguments: compiled programs and prepared tables hang on its experiment.
 
     A worker goes from one design to the next, and the tables of the last one are in its way.
     """
-    from l2calib.solve import forget_prepared
+    from l2calib.compute.stages import forget_prepared
     from l2calib.study.configurations import configuration_named
 
     forget_prepared()
     make_room()
-    return configuration_named(source, name).experiment(np.frombuffer(design).reshape(shape))
+    return _Bench(configuration_named(source, name).experiment(np.frombuffer(design).reshape(shape)))
 
 
 def _table(task: Task, batch: Batch, configuration: Configuration) -> pa.Table:

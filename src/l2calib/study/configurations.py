@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from l2calib.arrays import jnp
-from l2calib.data import Box
 from l2calib.errors import InputError, ModelError, SpecError, suggest
-from l2calib.experiment import Experiment
-from l2calib.frequentist import L2Target, target
-from l2calib.model import Model
-from l2calib.prior import Prior
-from l2calib.quadrature import default_quadrature, kronecker
+from l2calib.estimates import L2Target, target
+from l2calib.models.model import Model
+from l2calib.numerics.arrays import jnp
+from l2calib.numerics.spread import kronecker
+from l2calib.problem.data import Box
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.measure import default_quadrature
+from l2calib.problem.prior import Prior
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes the name of a folder and a word of a command
 _PROBES = 32
@@ -179,7 +180,7 @@ def _system4(x1: Any, x2: Any) -> Any:
 @functools.cache
 def paper_configurations() -> dict[str, Configuration]:
     """The paper's four, "1" to "4"."""
-    from l2calib.distributions import Uniform
+    from l2calib.problem.distributions import Uniform
 
     one, two = {"x1": (0.0, 1.0)}, {"x1": (0.0, 1.0), "x2": (0.0, 1.0)}
     wave = {"theta1": Uniform(0, 0.25), "theta2": Uniform(0, 0.5)}

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from l2calib.errors import DataError, SpecError
+from l2calib.methods.catalogue import Style, styles_of
 from l2calib.plots import save_figure
 from l2calib.study.scales import show_coverage, show_decades, show_mean
-from l2calib.styles import Style, styles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,15 +11,14 @@ from collections import Counter, defaultdict
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from l2calib.methods.catalogue import cost_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from l2calib.study.plan import Cell
 
-# Roughly, from the study's benchmark; only their ratios matter, and only until something is known.
-_METHODS = {"nlm": 1.0, "gb-l2": 1.0, "gb-ols": 1.0, "projected": 12.0, "gb-l2-boot": 12.0, "gb-ols-boot": 12.0}
-_ANOTHER_METHOD = 20.0  # such as modified Kennedy-O'Hagan
-_PER_PARAMETER = 3.0
+_PER_PARAMETER = 3.0  # roughly, from the study's benchmark: it matters only until something is known
 _LEAST = 1e-3  # seconds: no block takes less
 
 
@@ -93,4 +92,4 @@ class Pace:
         return {method: fmean(spent.get(method, anywhere)) for _, method, _ in self._left}
 
     def _guess(self, configuration: str, method: str) -> float:
-        return _METHODS.get(method, _ANOTHER_METHOD) * _PER_PARAMETER ** self._parameters[configuration]
+        return cost_of(method) * _PER_PARAMETER ** self._parameters[configuration]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from l2calib.errors import SpecError, suggest, whole_number
+from l2calib.methods.catalogue import DEFAULT_METHOD, PAPER_METHODS, method_named
 from l2calib.study.error_laws import ERROR_LAWS, error_law
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 Levels = Literal["endpoints", "midpoints"]
 LEVELS = ("endpoints", "midpoints")
 PAPER_SIZES = tuple(range(20, 201, 20))
-PAPER_METHODS = ("nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot")
 DEFAULT_BLOCK = 1000
 _MAXIMUM_SEED = 2**63 - 1
 
@@ -90,12 +90,10 @@ class Plan:
     _designs: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from l2calib.methods import method_named
-
         checked: dict[str, Any] = {
             "sizes": _several([whole_number(n, "a size", least=1) for n in self.sizes], "sizes", "20,100"),
             "errors": _several(self.errors, "error laws", "normal"),
-            "methods": _several(self.methods, "methods", "gb-l2"),
+            "methods": _several(self.methods, "methods", DEFAULT_METHOD),
             "replications": whole_number(self.replications, "the number of replications", least=1),
             "seed": whole_number(self.seed, "the seed", least=0, most=_MAXIMUM_SEED),
             "block": whole_number(self.block, "the number of replications in a block", least=1),

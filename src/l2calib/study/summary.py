@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2calib.errors import L2CalibError, SpecError, Status
+from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.study.error_laws import ERROR_LAWS
-from l2calib.study.plan import PAPER_METHODS, Cell
+from l2calib.study.plan import Cell
 from l2calib.study.sealed import DamagedError
 from l2calib.study.storage import Archive, write_atomically
 

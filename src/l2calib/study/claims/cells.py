@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.study.claims.judging import quadrature_sum
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ _PAPER_CONFIGURATIONS = ("1", "2", "3", "4")
 
 def paper_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """The summary's rows of the paper's configurations and methods, with standard errors that are nowhere zero."""
-    from l2calib.methods import PAPER_METHODS
-
     rows = frame.assign(configuration=frame["configuration"].astype(str))
-    rows = rows[rows["configuration"].isin(_PAPER_CONFIGURATIONS) & rows["method"].isin(list(PAPER_METHODS))]
+    rows = rows[rows["configuration"].isin(_PAPER_CONFIGURATIONS) & rows["method"].isin(PAPER_METHODS)]
     kept = (rows["replications"] - rows["failed"]).clip(lower=1)
     # Where every interval covered, or none, the estimated error is zero; one replication more could have differed.
     coverage_se = np.maximum(rows["coverage_se"], 1 / kept)

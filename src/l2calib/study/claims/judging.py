@@ -156,13 +156,6 @@ class Claim:
     def rule(self) -> str:
         return " ".join(f"({part.letter}) {part.rule}" for part in self.parts)
 
-    @property
-    def evidence(self) -> str:
-        """The counts, figures and worst cells behind the verdict, as Markdown."""
-        from l2calib.study.claims.markdown import evidence
-
-        return evidence(self)
-
 
 def quadrature_sum(one: pd.Series, other: pd.Series) -> pd.Series:
     """The standard error of a sum or difference, as if its terms were independent.

@@ -52,7 +52,7 @@ def as_markdown(claims: Sequence[Claim]) -> str:
     sections = [_table(["claim", "what the paper says", "verdict", "parts"], verdicts), _METHOD]
     for claim in claims:
         title = f"## {claim.number}. {claim.text}\n\n**{claim.verdict.capitalize()}.** {claim.looked_at}"
-        sections += [title, claim.evidence]
+        sections += [title, evidence(claim)]
     return "\n\n".join(sections) + "\n"
 
 

@@ -1,0 +1,1 @@
+"""From responses to posteriors: one dataset in stages, many in chunks."""

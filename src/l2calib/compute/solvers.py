@@ -1,0 +1,179 @@
+"""How a posterior is computed: by an engine from its density, or from draws that the method makes itself.
+
+The one place where the two are told apart: everything above sees a solver, and everything below one of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from l2calib.engines.engine import Engine
+from l2calib.engines.integrate import Integrate
+from l2calib.engines.modes import Survey
+from l2calib.errors import Status
+from l2calib.methods.method import Density, Fit, Method, Sampler, workload_of
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.posterior.points import Points, Target
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.prior import Prior
+
+V = TypeVar("V")
+D = TypeVar("D")
+V_contra = TypeVar("V_contra", contravariant=True)
+
+
+class Solver(Protocol[V_contra, D]):
+    """From what was learnt of one dataset to its weighted points, at one level of effort after another."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def tolerance(self) -> float:
+        """The largest numerical error, in posterior standard deviations, that needs no status."""
+        ...
+
+    @property
+    def first_level(self) -> int: ...
+
+    @property
+    def last_level(self) -> int: ...
+
+    @property
+    def most_draws(self) -> int:
+        """How many draws are made at once."""
+        ...
+
+    @property
+    def surveys(self) -> bool:
+        """Whether modes are looked for first."""
+        ...
+
+    def evaluations(self, level: int) -> int: ...
+
+    def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        """What to try where a level did not suffice, by its error and what was missed; itself if nothing."""
+        ...
+
+    def survey(self, view: V_contra, fit: Fit[D]) -> Survey: ...
+
+    def points(self, level: int, *, view: V_contra, fit: Fit[D], survey: Survey | None, key: Array) -> Points: ...
+
+    def draws(self, level: int, number: int, *, view: V_contra, fit: Fit[D], key: Array) -> tuple[Array, Array]:
+        """Candidates of theta (number, p), and which of them are independent draws from the posterior."""
+        ...
+
+
+def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine, view: V, fit: Fit[D]) -> Solver[V, D]:
+    """The solver of a method; `view` and `fit` may be arrays or only their shapes."""
+    posteriors: list[Density | Sampler] = []
+
+    def look(view: V, fit: Fit[D]) -> Array:
+        posteriors.append(method.posterior(experiment.prior, view, fit))
+        return jnp.zeros(())
+
+    jax.eval_shape(look, view, fit)
+    (posterior,) = posteriors
+    if isinstance(posterior, Sampler):
+        return ByDraws(method, experiment.prior, posterior.draws)
+    last = engine.levels(experiment.parameters) - 1
+    return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
+
+
+@dataclass(frozen=True)
+class ByEngine(Generic[V, D]):
+    """A density, integrated or sampled by an engine."""
+
+    method: Method[Any, V, D]
+    prior: Prior
+    engine: Engine
+    first_level: int
+
+    surveys = True
+    most_draws = 8192
+
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    @property
+    def tolerance(self) -> float:
+        return self.engine.tolerance
+
+    @property
+    def last_level(self) -> int:
+        return self.engine.levels(self.prior.dimension) - 1
+
+    def evaluations(self, level: int) -> int:
+        return self.engine.evaluations(self.prior.dimension, level)
+
+    def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        return self.engine.next_level(self.prior.dimension, level, error, missed)
+
+    def survey(self, view: V, fit: Fit[D]) -> Survey:
+        return self.engine.survey(self._target(view, fit))
+
+    def points(self, level: int, *, view: V, fit: Fit[D], survey: Survey | None, key: Array) -> Points:
+        assert survey is not None
+        return self.engine.points(self._target(view, fit), survey, level, key)
+
+    def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
+        integrate = self.engine if isinstance(self.engine, Integrate) else Integrate()
+        target = self._target(view, fit)
+        z, accepted = integrate.draws(target, integrate.survey(target), level, key, number)
+        return self.prior.from_line(z), accepted
+
+    def _target(self, view: V, fit: Fit[D]) -> Target:
+        """The posterior on the line."""
+        posterior, prior = self.method.posterior(self.prior, view, fit), self.prior
+        assert isinstance(posterior, Density)
+
+        def log_density(z: Array) -> Array:
+            return posterior.log_density(prior.from_line(z)) + jnp.sum(prior.log_slope(z))
+
+        return Target(log_density, prior.to_line(fit.starts), posterior.terms)
+
+
+@dataclass(frozen=True)
+class ByDraws(Generic[V, D]):
+    """The method's own draws, equally weighted."""
+
+    method: Method[Any, V, D]
+    prior: Prior
+    number: int
+
+    name = "draws"
+    tolerance = np.inf  # more draws would be another result
+    first_level = 0
+    last_level = 0
+    most_draws = 1024
+    surveys = False
+
+    def evaluations(self, level: int) -> int:
+        return self.number
+
+    def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        return np.full(error.shape, level)
+
+    def survey(self, view: V, fit: Fit[D]) -> Survey:
+        raise AssertionError("draws have no modes")
+
+    def points(self, level: int, *, view: V, fit: Fit[D], survey: Survey | None, key: Array) -> Points:
+        theta, _ = self.draws(level, self.number, view=view, fit=fit, key=key)
+        finite = jnp.isfinite(theta).all()
+        return Points(
+            z=self.prior.to_line(theta),
+            weights=jnp.full(self.number, 1 / self.number),
+            error=jnp.asarray(self.number**-0.5),
+            status=jnp.where(finite, 0, int(Status.NOT_FINITE)),
+        )
+
+    def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
+        posterior = self.method.posterior(self.prior, view, fit)
+        assert isinstance(posterior, Sampler)
+        return posterior.draw(key, number), jnp.ones(number, dtype=bool)

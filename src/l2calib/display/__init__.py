@@ -1,0 +1,1 @@
+"""How numbers and tables are shown to people, wherever they are."""

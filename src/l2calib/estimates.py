@@ -1,0 +1,154 @@
+"""The answers without a posterior: estimates with their sandwich covariance, and the target of a known system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from l2calib.errors import CalibrationFailed, MethodError, ModelError, Status
+from l2calib.losses import (
+    L2,
+    Loss,
+    is_flat,
+    loss_candidates,
+    loss_derivatives,
+    loss_minima,
+    matched_gamma,
+    score_covariance,
+)
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.problem.data import Box
+from l2calib.problem.experiment import Experiment
+from l2calib.problem.measure import Quadrature, default_quadrature
+from l2calib.problem.problem import Problem
+from l2calib.smoothers.gcv import GCV
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """theta-hat of a loss, with the covariance V^-1 W V^-1 of its sampling distribution."""
+
+    names: tuple[str, ...]
+    theta_hat: np.ndarray
+    covariance: np.ndarray
+    V: np.ndarray
+    W: np.ndarray
+    loss: float
+    sigma2: float
+    status: Status
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        return np.sqrt(np.diag(self.covariance))
+
+    def as_dict(self) -> dict[str, float]:
+        """theta-hat by parameter."""
+        return dict(zip(self.names, self.theta_hat.tolist(), strict=True))
+
+
+def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = None) -> Estimate:
+    """The minimiser of a loss (L2 by default) and its standard errors."""
+    if not isinstance(problem, Problem):
+        raise MethodError(f"what is estimated must be a Problem: received a {type(problem).__name__}; build one.")
+    if isinstance(loss, str | type):
+        raise MethodError(f"the loss is not one: received {loss!r}; give L2() or OLS().")
+    chosen, experiment = loss or L2(), problem.experiment
+    gcv = smoother or GCV()
+    tables = gcv.prepare(experiment)
+    y = jnp.asarray(problem.y)
+    smooth = jax.jit(gcv.fit)(tables, y)
+    values = chosen.values(experiment, smooth, y)
+    minima = loss_minima(chosen, experiment, loss_candidates(chosen, experiment), values)
+    at = loss_derivatives(chosen, experiment, values, minima.theta)
+    status = Status(int(minima.status | smooth.status))
+    if bool(is_flat(at)):
+        raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
+    mu_hat = smooth.at(gcv.correlation, experiment.quadrature.nodes, experiment.x_unit)
+    V = np.asarray(at.hessian)
+    W = np.asarray(score_covariance(chosen, smooth, at, smooth.sigma2()))
+    inverse = np.linalg.inv(V)
+    return Estimate(
+        names=experiment.prior.names,
+        theta_hat=np.asarray(minima.theta),
+        covariance=inverse @ W @ inverse,
+        V=V,
+        W=W,
+        loss=float(minima.losses[0] + chosen.outside(experiment, mu_hat, y)),
+        sigma2=float(smooth.sigma2()),
+        status=status,
+    )
+
+
+@dataclass(frozen=True)
+class L2Target:
+    """theta_L2 of a known system mu, and what follows from it for large n."""
+
+    names: tuple[str, ...]
+    theta: np.ndarray
+    discrepancy: float  # the squared L2 distance at theta_L2
+    V: np.ndarray  # Hessian of the squared L2 distance
+    slopes: np.ndarray  # integral of the products of the model's slopes
+    status: Status
+
+    def gamma(self, sigma2: float) -> float:
+        """The limit of the OLS scaling, for errors of variance sigma2; n times it is the limit for the L2 loss."""
+        if not sigma2 > 0:
+            raise MethodError(f"the variance of the errors must be positive: received {sigma2}.")
+        return float(matched_gamma(jnp.asarray(self.V), jnp.asarray(4 * sigma2 * self.slopes)))
+
+    def general_bayes_sd(self, n: int, sigma2: float) -> np.ndarray:
+        """Posterior standard deviations of general Bayes at large n, by the normal limit."""
+        return np.sqrt(np.diag(np.linalg.inv(n * self.gamma(sigma2) * self.V)))
+
+    def nonlinear_regression_sd(self, n: int, sigma2: float) -> np.ndarray:
+        """The same for non-linear regression, which adds the discrepancy to the error variance."""
+        return np.sqrt(np.diag(np.linalg.inv(n * self.V / (2 * (sigma2 + self.discrepancy)))))
+
+
+def target(
+    model: Callable[..., Any],
+    mu: Callable[..., Any],
+    inputs: Mapping[str, tuple[float, float]],
+    prior: Mapping[str, object],
+    quadrature: Quadrature | None = None,
+) -> L2Target:
+    """theta_L2 of a model and a known system mu, a function of the same named inputs."""
+    box = Box(inputs)
+    rule = quadrature or default_quadrature(len(box.names))
+    nodes = box.from_unit(rule.nodes)
+    experiment = Experiment(model, inputs, nodes, prior, rule)
+    loss = L2()
+    system = _system(mu, box, nodes)
+    values = experiment.node_span.project(system)
+    minima = loss_minima(loss, experiment, loss_candidates(loss, experiment), values)
+    at = loss_derivatives(loss, experiment, values, minima.theta)
+    if bool(is_flat(at)):
+        raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
+    return L2Target(
+        names=experiment.prior.names,
+        theta=np.asarray(minima.theta),
+        discrepancy=float(minima.losses[0] + experiment.node_span.outside(system)),
+        V=np.asarray(at.hessian),
+        slopes=np.asarray(at.gauss_newton) / 2,
+        status=Status(int(minima.status)),
+    )
+
+
+def _system(mu: Callable[..., Any], box: Box, nodes: np.ndarray) -> Array:
+    """mu at the nodes (Q,)."""
+    try:
+        values = np.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(
+            f"the system mu cannot be evaluated: {reason:.200}; give a function of {', '.join(box.names)}."
+        ) from error
+    if values.shape not in ((), (len(nodes),)) or not np.isfinite(values).all():
+        raise ModelError(
+            f"the system mu returns shape {values.shape} or values that are not finite at {len(nodes)} inputs; "
+            f"it must return one finite value for each, shape ({len(nodes)},)."
+        )
+    return jnp.broadcast_to(values, (len(nodes),))

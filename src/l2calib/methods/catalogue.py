@@ -1,0 +1,148 @@
+"""The methods by name: what each is called, how it looks wherever it is drawn, and about what it costs.
+
+The one list of them. It imports nothing: a method itself is built when it is asked for, so that the command line can
+name them all without waiting for JAX.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from l2calib.errors import MethodError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from l2calib.methods.method import AnyMethod
+
+    METHODS: dict[str, AnyMethod]
+
+
+class Style(NamedTuple):
+    """A label (with mathtext), a colour, the dashes of a curve and the marker of a point, as matplotlib names it."""
+
+    label: str
+    colour: str  # the Okabe-Ito palette: told apart by colour-blind readers too
+    dashes: tuple[float, ...]
+    marker: str
+    hollow: bool = False
+
+
+class Entry(NamedTuple):
+    """A method of the catalogue; `cost` is that of a calibration in a batch, roughly, in those of the quickest."""
+
+    build: Callable[[], AnyMethod]
+    cost: float
+    style: Style | None = None  # the paper's methods have one of their own
+
+
+def _regression() -> AnyMethod:
+    from l2calib.methods.nonlinear_regression import NonlinearRegression
+
+    return NonlinearRegression()
+
+
+def _kennedy_ohagan(orthogonal: Literal["estimate", "parameter", "none"]) -> AnyMethod:
+    from l2calib.methods.kennedy_ohagan import KennedyOHagan
+
+    return KennedyOHagan(orthogonal=orthogonal)
+
+
+def _projected() -> AnyMethod:
+    from l2calib.methods.projected_l2 import ProjectedL2
+
+    return ProjectedL2()
+
+
+def _general_bayes(loss: Literal["l2", "ols"], scaling: Literal["asymptotic", "bootstrap"]) -> AnyMethod:
+    from l2calib.losses import L2, OLS
+    from l2calib.methods.general_bayes import GeneralBayes
+    from l2calib.scalings.asymptotic import Asymptotic
+    from l2calib.scalings.bootstrap import Bootstrap
+
+    return GeneralBayes(L2() if loss == "l2" else OLS(), Asymptotic() if scaling == "asymptotic" else Bootstrap())
+
+
+_COSTLY = 20.0  # such as modified Kennedy-O'Hagan, and what is not in the catalogue
+_PAPER = {
+    "nlm": Entry(_regression, 1.0, Style("non-linear regression", "#000000", (1, 1.2), "o")),
+    "koh": Entry(
+        functools.partial(_kennedy_ohagan, "estimate"),
+        _COSTLY,
+        Style("modified Kennedy-O'Hagan", "#D55E00", (5, 2), "s"),
+    ),
+    "projected": Entry(_projected, 12.0, Style("projected $L^2$", "#009E73", (6, 1.5, 1, 1.5), "^")),
+    "gb-l2": Entry(
+        functools.partial(_general_bayes, "l2", "asymptotic"),
+        1.0,
+        Style("general Bayes, $L^2$", "#0072B2", (), "D"),
+    ),
+    "gb-ols": Entry(
+        functools.partial(_general_bayes, "ols", "asymptotic"),
+        1.0,
+        Style("general Bayes, OLS", "#E69F00", (8, 2), "v"),
+    ),
+    "gb-l2-boot": Entry(
+        functools.partial(_general_bayes, "l2", "bootstrap"),
+        12.0,
+        Style("general Bayes, $L^2$, bootstrap", "#56B4E9", (3, 1.5), "D", hollow=True),
+    ),
+    "gb-ols-boot": Entry(
+        functools.partial(_general_bayes, "ols", "bootstrap"),
+        12.0,
+        Style("general Bayes, OLS, bootstrap", "#CC79A7", (4, 1, 1, 1, 1, 1), "v", hollow=True),
+    ),
+}
+CATALOGUE = _PAPER | {
+    "koh-plumlee": Entry(functools.partial(_kennedy_ohagan, "parameter"), _COSTLY),
+    "kennedy-ohagan-plain": Entry(functools.partial(_kennedy_ohagan, "none"), _COSTLY),
+}
+PAPER_METHODS = tuple(_PAPER)  # in the paper's order
+DEFAULT_METHOD = "gb-l2"
+DEFAULT_IN_WORDS = "general Bayes with the L2 loss"
+_SPARE_MARKERS = "PX*<>hp"
+
+
+@functools.cache
+def _built() -> dict[str, AnyMethod]:
+    return {name: entry.build() for name, entry in CATALOGUE.items()}
+
+
+def __getattr__(name: str) -> object:
+    if name == "METHODS":
+        return _built()
+    raise AttributeError(f"module 'l2calib.methods.catalogue' has no attribute '{name}'")
+
+
+def method_named(name: str) -> AnyMethod:
+    """The method of that name."""
+    if name not in CATALOGUE:
+        near = suggest(name, CATALOGUE)
+        raise MethodError(f"there is no method '{name}'{near}: the methods are {', '.join(CATALOGUE)}.")
+    return _built()[name]
+
+
+def cost_of(name: str) -> float:
+    """About what a calibration by this method costs, in those of the quickest."""
+    return CATALOGUE[name].cost if name in CATALOGUE else _COSTLY
+
+
+def styles_of(methods: Iterable[str]) -> dict[str, Style]:
+    """The style of each method, those of the paper first and in its order; others take what is left."""
+    found = set(methods)
+    styles = {name: entry.style for name, entry in CATALOGUE.items() if entry.style is not None}
+    others = sorted(found - styles.keys())
+    left = [style for name, style in styles.items() if name not in found] or list(styles.values())
+    spare = {
+        name: left[i % len(left)]._replace(
+            label=name.replace("$", r"\$"), marker=_SPARE_MARKERS[i % len(_SPARE_MARKERS)], hollow=False
+        )
+        for i, name in enumerate(others)
+    }
+    return {name: style for name, style in styles.items() if name in found} | spare
+
+
+def labels_of(methods: Iterable[str]) -> dict[str, str]:
+    """What each method is called in plain text, in the order of `styles_of`."""
+    return {name: style.label.replace("$L^2$", "L²").replace(r"\$", "$") for name, style in styles_of(methods).items()}

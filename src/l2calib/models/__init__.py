@@ -1,0 +1,1 @@
+"""The mathematical model eta(x; theta), by kind."""

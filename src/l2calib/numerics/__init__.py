@@ -1,0 +1,1 @@
+"""Arrays and what is done with them, whatever they mean: nothing here knows the paper."""

@@ -1,0 +1,1 @@
+"""Posteriors as weighted points, and all that is reported of them."""

@@ -1,0 +1,1 @@
+"""What is calibrated: observations, prior, measure on the inputs, and the experiment that they make."""

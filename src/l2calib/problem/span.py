@@ -1,0 +1,140 @@
+"""The span of a model: what it can be at fixed points, over the whole prior, in few coordinates.
+
+A smooth model moves in few directions as theta runs over the prior, and its values at a few of the points then
+determine all the others. Losses only need distances between functions, so a loss at theta costs a handful of model
+values instead of hundreds. The points are chosen by a pivoted factorisation of snapshots of the model, and the result
+is checked on thetas that it has not seen; a model that cannot be written like this keeps all of its points.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, special
+
+from l2calib.models.model import Model
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.compile import quickly_compiled
+from l2calib.numerics.spread import kronecker
+from l2calib.problem.prior import Prior
+
+_SNAPSHOTS = 512
+_RANK_TOLERANCE = 1e-13
+_CHECK_TOLERANCE = 1e-11
+_POINT_BY_POINT = 4  # up to so many coordinates, a model is quicker evaluated for one point at a time
+_REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["points", "encoder"], meta_fields=["model"])
+@dataclass(frozen=True, eq=False)
+class ModelCoordinates:
+    """The model as a function from theta to its coordinates (m,).
+
+    Its arrays may be arguments of a program, which then serves every design.
+    """
+
+    model: Model
+    points: Array | np.ndarray  # where the model is evaluated (m, k)
+    encoder: Array | np.ndarray  # from its values to coordinates: (m, m), or the diagonal (m,)
+
+    def __call__(self, theta: Array) -> Array:
+        if self.encoder.ndim == 1:
+            return jnp.asarray(self.model(jnp.asarray(self.points), theta) * self.encoder)
+        if len(self.points) > _POINT_BY_POINT:
+            return jnp.asarray(self.encoder) @ self.model(jnp.asarray(self.points), theta)
+        # XLA evaluates anew whatever the points share (a sine of theta) if it sees them as an axis.
+        values = [self.model(jnp.asarray(point[None]), theta)[0] for point in self.points]
+        return jnp.stack([functools.reduce(operator.add, map(operator.mul, row, values)) for row in self.encoder])
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Functions on M points as m coordinates: sum_i w_i f_i g_i is the scalar product of the coordinates.
+
+    What lies outside the span has no coordinates; no theta can change it.
+    """
+
+    weights: np.ndarray  # (M,)
+    coordinates: ModelCoordinates
+    basis: np.ndarray  # (M, m), orthonormal under the weights
+
+    @property
+    def dimension(self) -> int:
+        """m."""
+        return int(self.basis.shape[1])
+
+    @property
+    def functionals(self) -> np.ndarray:
+        """(M, m): the weighted basis, which takes values to coordinates."""
+        return np.asarray(self.weights[:, None] * self.basis)
+
+    def project(self, values: Array) -> Array:
+        """The coordinates (..., m) of functions given by their values (..., M)."""
+        return values @ jnp.asarray(self.functionals)
+
+    def outside(self, values: Array) -> Array:
+        """The weighted sum of squares of what a function has outside the span."""
+        rest = values - jnp.asarray(self.basis) @ self.project(values)
+        return jnp.sum(self.weights * rest**2)
+
+
+def span_of(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray) -> Span:
+    """The span of the model at points (M, k) in physical units, under positive weights (M,)."""
+    line, roots = _spread(prior.dimension), np.sqrt(weights)
+    values = _modelled(model, prior, points, line) * roots
+    with np.errstate(invalid="ignore", over="ignore"):
+        length = np.linalg.norm(values, axis=1)
+    usable = np.isfinite(length) & (length > 0)
+    line, snapshots = line[usable], values[usable] / length[usable, None]
+    reduced = _interpolation(snapshots[::2])
+    if reduced is not None:
+        # From the picked points alone: a model whose value at one input depends on the others fails here.
+        alone = _modelled(model, prior, points[reduced.picked], line[1::2]) * roots[reduced.picked]
+        missed = snapshots[1::2] - (alone / length[usable, None][1::2]) @ reduced.matrix.T
+        if not np.linalg.norm(missed, axis=1).max(initial=0.0) <= _CHECK_TOLERANCE:
+            reduced = None
+    if reduced is None:
+        return Span(weights, ModelCoordinates(model, points, roots), np.diag(1 / roots))
+    orthonormal, triangular = np.linalg.qr(reduced.matrix)
+    coordinates = ModelCoordinates(model, points[reduced.picked], triangular * roots[reduced.picked])
+    return Span(weights, coordinates, orthonormal / roots[:, None])
+
+
+class _Interpolation(NamedTuple):
+    """A row of snapshots is `matrix` times its own entries at `picked`."""
+
+    picked: np.ndarray  # (m,)
+    matrix: np.ndarray  # (M, m)
+
+
+def _spread(dimension: int) -> np.ndarray:
+    """Points on the line: of every two neighbours one is to learn from, one to check with.
+
+    Half of either are spread as the prior is, half reach evenly into its tails.
+    """
+    unit = kronecker(2 * _SNAPSHOTS, dimension)
+    return np.where(np.arange(len(unit))[:, None] % 4 < 2, special.ndtri(unit), _REACH * (2 * unit - 1))
+
+
+def _modelled(model: Model, prior: Prior, points: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """The model at points (M, k), for parameters on the line (T, p): (T, M)."""
+    return np.asarray(quickly_compiled(jax.vmap(lambda z: model(jnp.asarray(points), prior.from_line(z))))(line))
+
+
+def _interpolation(snapshots: np.ndarray) -> _Interpolation | None:
+    """The interpolative decomposition of the snapshots' columns; None where it would not save half of them."""
+    triangular, order = linalg.qr(snapshots, mode="r", pivoting=True)
+    size = np.abs(np.diag(triangular))
+    rank = int(np.sum(size > _RANK_TOLERANCE * size[0])) if size[0] > 0 else 0
+    points = snapshots.shape[1]
+    if not 0 < 2 * rank <= points:
+        return None
+    matrix = np.empty((points, rank))
+    matrix[order[:rank]] = np.eye(rank)
+    matrix[order[rank:]] = linalg.solve_triangular(triangular[:rank, :rank], triangular[:rank, rank:]).T
+    in_order = np.argsort(order[:rank])  # the model sees its inputs in the order in which the user gave them
+    return _Interpolation(order[:rank][in_order], matrix[:, in_order])

@@ -1,0 +1,1 @@
+"""Gaussian processes: the correlation c, its spectrum over psi, and what is made of it."""

@@ -1,0 +1,159 @@
+"""The posterior of rho = (psi, kappa) on a lattice of their logarithms, and the part of it that carries the mass.
+
+sigma2 is integrated out in closed form under the prior 1/sigma2, so that what is left of a residual r at one (psi,
+kappa) is Q^(-n/2) with Q = r' (kappa I + C_P)^-1 r, and a determinant (paper, Section 2.3.2).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.vmapping import computed_together
+from l2calib.problem.distributions import Distribution, LogNormal
+from l2calib.problem.experiment import Experiment
+from l2calib.process.correlation import Correlation
+from l2calib.process.spectrum import Spectrum, left_out_square, node_correlations
+
+PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
+KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
+KAPPA_BOUNDS = (1e-8, 1e4)
+KAPPA_POINTS = 71
+_CAPTURED = 0.9995
+_TEMPER = 0.6
+
+
+class Lattice(NamedTuple):
+    """What every dataset of one design shares, for P values of psi and K of kappa."""
+
+    spectrum: Spectrum
+    complete: Array  # (P,)
+    big_h: Array  # C_DD in the model's span at the nodes, (P, l, l)
+    log_kappa: Array  # (K,)
+    inverse: Array  # 1 / (kappa + lambda), (P, s, K)
+    log_determinant: Array  # of kappa I + C, (P, K)
+    log_prior: Array  # of (log psi, log kappa), (P, K)
+    rotated_basis: Array  # U' times the basis of the model's span at the design, (P, s, m)
+
+
+def kappa_lattice() -> np.ndarray:
+    """The logarithms of kappa (K,), equally spaced."""
+    low, high = np.log(KAPPA_BOUNDS)
+    return np.linspace(low, high, KAPPA_POINTS)
+
+
+def lattice_over(
+    spectrum: Spectrum,
+    complete: Array,
+    experiment: Experiment,
+    correlation: Correlation,
+    psi_prior: Distribution,
+    kappa_prior: Distribution,
+) -> Lattice:
+    """The lattice over the psi of these spectra, complete or not."""
+    log_kappa = kappa_lattice()
+    inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
+    log_psi = spectrum.log_psi
+    of_psi = (psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
+    of_kappa = kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
+    nodes, functionals = experiment.quadrature.nodes, experiment.node_span.functionals
+    basis = experiment.design_span.basis
+    return Lattice(
+        spectrum=spectrum,
+        complete=complete,
+        big_h=jnp.asarray(node_correlations(correlation, nodes, np.exp(np.asarray(log_psi)), functionals)),
+        log_kappa=jnp.asarray(log_kappa),
+        inverse=jnp.asarray(inverse),
+        log_determinant=jnp.asarray(spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
+        log_prior=of_psi[:, None] + of_kappa,
+        rotated_basis=jnp.asarray(np.einsum("pij,im->pjm", np.asarray(spectrum.vectors), basis, optimize=True)),
+    )
+
+
+class Seen(NamedTuple):
+    """The whole lattice at one theta, for one y: only used to choose the window."""
+
+    rotated_y: Array  # U' y, (P, s)
+    rest: Array  # (P,)
+    quadratic: Array  # r' (kappa I + C_P)^-1 r, about, (P, K)
+    log_determinant: Array  # of kappa I + C_P, about, (P, K)
+
+
+def _look(plain: bool, lattice: Lattice, y: Array, modelled: Array, slopes: Array) -> Seen:
+    """See `Seen`, for datasets (N, n), models at the design (N, m) and slopes (N, l, p).
+
+    The slopes are projected out one by one, as if they were orthogonal. One psi after the other for all datasets, as
+    the smoother does it.
+    """
+    square, p = jnp.sum(y**2, axis=1), slopes.shape[2]
+
+    def look(psi: _AtPsi) -> Seen:
+        rotated_y = y @ psi.vectors
+        rest = left_out_square(psi.complete, jnp.sum(rotated_y**2, axis=1), square)
+        rotated = rotated_y - modelled @ psi.rotated_basis.T
+        if plain:
+            quadratic, log_determinant = rotated**2 @ psi.inverse, jnp.zeros(1)
+        else:
+            b = jnp.einsum("nlj,sl->njs", slopes, psi.cross)
+            h = jnp.einsum("nlj,lm,nmj->nj", slopes, psi.big_h, slopes)[:, :, None]
+            rows = jnp.concatenate([rotated[:, None] ** 2, b**2, b * rotated[:, None]], axis=1)
+            sums = (rows.reshape(-1, rows.shape[2]) @ psi.inverse).reshape(*rows.shape[:2], -1)
+            schur = jnp.maximum(h - sums[:, 1 : p + 1], 1e-12 * h)
+            quadratic = sums[:, 0] + jnp.sum(sums[:, p + 1 :] ** 2 / schur, axis=1)
+            log_determinant = jnp.sum(jnp.log(schur / h), axis=1)
+        quadratic += rest[:, None] * jnp.exp(-lattice.log_kappa)
+        return Seen(
+            rotated_y, rest, quadratic, jnp.broadcast_to(log_determinant + psi.log_determinant, quadratic.shape)
+        )
+
+    spectrum = lattice.spectrum
+    over = _AtPsi(
+        spectrum.vectors,
+        spectrum.cross,
+        lattice.complete,
+        lattice.big_h,
+        lattice.inverse,
+        lattice.log_determinant,
+        lattice.rotated_basis,
+    )
+    return Seen(*(jnp.moveaxis(field, 1, 0) for field in jax.lax.map(look, over)))
+
+
+class _AtPsi(NamedTuple):
+    """What is shared among all datasets, at one psi; see `Lattice`."""
+
+    vectors: Array
+    cross: Array
+    complete: Array
+    big_h: Array
+    inverse: Array
+    log_determinant: Array
+    rotated_basis: Array
+
+
+look_at_projected = computed_together(functools.partial(_look, False))
+look_at_plain = computed_together(functools.partial(_look, True))
+
+
+def carry_the_mass(log_mass: Array, keep: int, strides: tuple[int, ...]) -> tuple[Array, Array]:
+    """Indices of the `keep` heaviest entries of the finest sublattice whose heaviest carry nearly everything.
+
+    The masses are tempered: at other thetas the mass sits elsewhere. Also returns how many cells each entry stands for:
+    the sublattice's stride, or none where the sublattice has no more entries.
+    """
+    position = jnp.arange(log_mass.size)
+    tempered = jax.nn.softmax(_TEMPER * log_mass)
+    tops, captured = [], []
+    for stride in strides:
+        on_sublattice = jnp.where(position % stride == 0, tempered, 0.0)
+        top, index = jax.lax.top_k(on_sublattice, keep)
+        tops.append(index)
+        captured.append(jnp.sum(top) / jnp.sum(on_sublattice))
+    enough = jnp.stack(captured) > _CAPTURED
+    choice = jnp.where(jnp.any(enough), jnp.argmax(enough), len(strides) - 1)
+    index, cells = jnp.stack(tops)[choice], jnp.asarray(strides)[choice]
+    return index, jnp.where(index % cells == 0, cells, 0).astype(float)

@@ -1,0 +1,1 @@
+"""Rules for the scaling gamma of a generalised posterior."""

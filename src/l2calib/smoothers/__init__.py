@@ -1,0 +1,1 @@
+"""Rules for rho = (psi, kappa), and with them mu-hat."""
