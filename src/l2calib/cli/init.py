@@ -104,13 +104,14 @@ def _given(
     python: str | None,
     prior: list[str] | None,
 ) -> Answers:
-    from l2calib.cli.interview import Answers, kind_of
+    from l2calib.cli.interview import Answers
+    from l2calib.models.kinds import kind_meant_by
 
     if expression is not None and python is not None:
         raise SpecError("both --expression and --python were given; a spec has one model, so give one.")
-    if expression is not None and kind_of(expression) == "python":
+    if expression is not None and kind_meant_by(expression).key != "expression":
         raise SpecError(f"--expression must be a formula: received '{expression}'; name a function with --python.")
-    if python is not None and kind_of(python) != "python":
+    if python is not None and kind_meant_by(python).key != "python":
         raise SpecError(
             f"--python must name a function of a Python file: received '{python}'; write model.py:function."
         )

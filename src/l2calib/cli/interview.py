@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from l2calib.cli.terminal import silent_stdout
 from l2calib.errors import DataError, ModelError
-from l2calib.models.expression import check_name, names_in
+from l2calib.models.expression import check_name
+from l2calib.models.kinds import kind_meant_by
+from l2calib.models.python_file import relative
+from l2calib.models.source import Source
 from l2calib.problem.data import column, observed_input, observed_response
-from l2calib.spec.functions import load_function
 from l2calib.spec.priors import parse_prior, prior_forms
 from l2calib.spec.writing import Draft
 
 _T = TypeVar("_T")
-_Kind = Literal["python", "expression"]
 
 
 class Ask(Protocol):
@@ -109,11 +107,11 @@ class Interview:
         return text
 
     def model(self, text: str) -> str:
-        if kind_of(text) == "expression" and all(name in self.columns for name in model_names(text)):
+        names = model_names(text)
+        if set(names) <= set(self.columns) and not source_of(text).has_defaults:
             raise ModelError(
                 f"the model {text!r:.60} names nothing but columns of the data; name what is to be calibrated in it."
             )
-        model_names(text)
         return text
 
     def inputs(self, text: str) -> dict[str, str | None]:
@@ -137,19 +135,15 @@ def parse_range(name: str, text: str) -> tuple[float, float]:
         raise DataError(f"the range of '{name}' is {text!r:.60}; write it like 0:5.") from None
 
 
-def kind_of(model: str) -> _Kind:
-    """A formula holds no colon, and a function of a file cannot be named without one."""
-    return "python" if re.search(r"\.py:\w+\s*$", model) else "expression"
+def source_of(model: str) -> Source:
+    """What somebody who types this means; paths are relative to where it is typed."""
+    return kind_meant_by(model).of(model, Path())
 
 
 def model_names(model: str) -> list[str]:
     """Return the names that a model needs values for."""
-    if kind_of(model) == "expression":
-        return names_in(model)
     with silent_stdout():
-        arguments = inspect.signature(load_function(model, Path())).parameters.values()
-    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return [each.name for each in arguments if each.default is each.empty and each.kind not in variable]
+        return source_of(model).names()
 
 
 def parameters_of(model: str, inputs: Sequence[str], given: Answers) -> list[str]:
@@ -166,20 +160,9 @@ def draft(answers: Answers, data: Path, folder: Path) -> Draft:
     """What a spec in `folder` is to say."""
     assert answers.response is not None
     assert answers.model is not None
-    kind, model = kind_of(answers.model), answers.model.strip()
-    if kind == "python":
-        file, _, name = model.rpartition(":")
-        model = f"{relative(Path(file), folder)}:{name}"
+    source = source_of(answers.model)
     inputs = {name: parse_range(name, str(limits)) for name, limits in answers.inputs.items()}
-    return Draft(relative(data, folder), answers.response, inputs, kind, model, answers.prior)
-
-
-def relative(path: Path, folder: Path) -> str:
-    """The way from a folder to a file, with forward slashes."""
-    try:
-        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
-    except ValueError:  # on another drive
-        return path.resolve().as_posix()
+    return Draft(relative(data, folder), answers.response, inputs, source.key, source.moved_to(folder), answers.prior)
 
 
 def _exactly(value: float) -> str:

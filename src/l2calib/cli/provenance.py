@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import platform
 import shlex
 import sys
@@ -27,13 +26,10 @@ def origin(spec: str, problem: Problem) -> dict[str, Any]:
     text = text_of(path)
     tables = read_tables(text, Findings())
     columns = {problem.response: problem.y, **dict(zip(problem.input_names, problem.x.T, strict=True))}
-    if tables.model.expression is None:
-        model = {"kind": "python", "text": _source(problem)}
-    else:
-        model = {"kind": "expression", "text": tables.model.expression}
+    (source,) = tables.model.sources(path.parent)
     return {
         "spec": {"name": spec, "text": text},
-        "model": model,
+        "model": source.recorded(problem.experiment.model),
         "response": problem.response,
         "inputs": {name: list(ends) for name, ends in problem.inputs.items()},
         "prior": dict(tables.prior),
@@ -63,12 +59,3 @@ def _entry(result: Calibration) -> dict[str, Any]:
         "engine": result.engine,
         "level": result.answer.level,
     }
-
-
-def _source(problem: Problem) -> str:
-    """The text of the model's function, or what it is if it has none."""
-    function = problem.experiment.model.function
-    try:
-        return inspect.cleandoc("\n" + inspect.getsource(inspect.unwrap(function)))
-    except (OSError, TypeError):
-        return repr(function)

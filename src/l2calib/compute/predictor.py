@@ -7,17 +7,13 @@ one for every draw. See docs/decisions/0009.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
 from threadpoolctl import threadpool_limits
 
 from l2calib.errors import ModelError
-from l2calib.numerics.arrays import jax
-from l2calib.numerics.compile import quickly_compiled
 from l2calib.posterior.band import Band, Bands
 from l2calib.problem.experiment import Experiment
 from l2calib.process.bias import Bias, draw_bias
@@ -84,7 +80,7 @@ def predictor(experiment: Experiment, y: np.ndarray, theta: np.ndarray, rng: np.
 
 def modelled(experiment: Experiment, x: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """The model at points x (N, k) for draws theta (S, p): (S, N)."""
-    return np.asarray(_model_of_draws(experiment)(x, theta))
+    return experiment.model.values(x, theta)
 
 
 def check_finite(experiment: Experiment, x: np.ndarray, finite: np.ndarray) -> None:
@@ -96,8 +92,3 @@ def check_finite(experiment: Experiment, x: np.ndarray, finite: np.ndarray) -> N
             f"the model is not finite at {where} for some parameters of the posterior; "
             "mend it there, or leave that point out."
         )
-
-
-@functools.lru_cache(maxsize=8)
-def _model_of_draws(experiment: Experiment) -> Any:
-    return quickly_compiled(jax.vmap(experiment.model, (None, 0)))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from l2calib.errors import DataError, MethodError
-from l2calib.models.model import Model
+from l2calib.models.kinds import as_model
+from l2calib.models.model import check_model
 from l2calib.numerics.spread import kronecker
 from l2calib.problem.data import Box, rows
 from l2calib.problem.measure import Quadrature, default_quadrature
@@ -36,7 +37,7 @@ class Experiment:
     ) -> None:
         self.box = Box(inputs)
         self.prior = Prior(prior)
-        self.model = Model(model, self.box.names, self.prior.names)
+        self.model = as_model(model, self.box.names, self.prior.names)
         self.x = _design(x)
         if self.x.shape[1] != len(self.box.names):
             raise DataError(
@@ -55,7 +56,7 @@ class Experiment:
             )
         self.nodes = self.box.from_unit(self.quadrature.nodes)
         check_enough(self.observations, self.parameters)
-        self.model.check(np.vstack([self.x, self.nodes]), central_thetas(self.prior))
+        check_model(self.model, np.vstack([self.x, self.nodes]), central_thetas(self.prior))
 
     @property
     def observations(self) -> int:

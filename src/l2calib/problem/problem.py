@@ -9,7 +9,6 @@ import numpy as np
 
 from l2calib.display import html as markup
 from l2calib.errors import DataError
-from l2calib.numerics.arrays import jnp
 from l2calib.problem.data import Box, Observations, column
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.measure import Quadrature
@@ -56,7 +55,7 @@ class Problem:
                 f"theta must hold {', '.join(self.parameter_names)}: received shape {values.shape}; "
                 "give one value for each."
             )
-        return np.asarray(self.experiment.model(jnp.asarray(columns), jnp.asarray(values)))
+        return np.asarray(self.experiment.model.values(columns, values[None])[0])
 
     def __repr__(self) -> str:
         return (

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2calib.models.expression import names_in
-from l2calib.numerics.arrays import jax, jnp
-from l2calib.numerics.compile import quickly_compiled
+from l2calib.models.source import Source
 from l2calib.numerics.spread import kronecker
 from l2calib.spec.quoting import dotted
 
@@ -40,12 +37,15 @@ class Caution:
 
 def cautions(reading: Reading) -> list[Caution]:
     """Every warning about a spec without mistakes."""
-    problem = reading.problem
+    problem, source = reading.problem, reading.source
     assert problem is not None
-    return [*_thin_inputs(problem), *_few_observations(problem), *_unused_inputs(reading), *_measured(reading)] + [
-        Caution(dotted("model", "python" if reading.spec.model.python is not None else "expression"), text)
-        for text in _not_finite(problem)
-    ]
+    assert source is not None
+    return [
+        *_thin_inputs(problem),
+        *_few_observations(problem),
+        *_unused_inputs(source, problem.inputs),
+        *_measured(reading, source),
+    ] + [Caution(dotted("model", source.key), text) for text in _not_finite(problem)]
 
 
 def filled(problem: Problem, j: int) -> float:
@@ -75,19 +75,16 @@ def _few_observations(problem: Problem) -> Iterator[Caution]:
         )
 
 
-def _unused_inputs(reading: Reading) -> Iterator[Caution]:
-    expression = reading.spec.model.expression
-    used = [] if expression is None else names_in(expression)
-    for name in reading.spec.data.inputs:
-        if expression is not None and name not in used:
-            yield Caution(
-                dotted("data", "inputs", name),
-                f"the expression does not use '{name}', so whatever it does to the response is error of the model; "
-                "use it, or leave it out if it does nothing.",
-            )
+def _unused_inputs(source: Source, inputs: Iterable[str]) -> Iterator[Caution]:
+    for name in source.unused(list(inputs)):
+        yield Caution(
+            dotted("data", "inputs", name),
+            f"the {source.key} does not use '{name}', so whatever it does to the response is error of the model; "
+            "use it, or leave it out if it does nothing.",
+        )
 
 
-def _measured(reading: Reading) -> Iterator[Caution]:
+def _measured(reading: Reading, source: Source) -> Iterator[Caution]:
     """Columns that the model names as something else than an input."""
     for name in reading.spec.prior:
         if name in reading.columns:
@@ -97,18 +94,14 @@ def _measured(reading: Reading) -> Iterator[Caution]:
                 f"if it was measured, add {name} = [low, high] to [data.inputs] instead.",
             )
     declared = {*reading.spec.data.inputs, *reading.spec.prior}
-    for name in _arguments(reading):
+    assert reading.problem is not None
+    for name in reading.problem.experiment.model.arguments:
         if name in reading.columns and name not in declared:
             yield Caution(
-                "model.python",
+                dotted("model", source.key),
                 f"the argument '{name}' keeps its default although the data have a column '{name}'; "
                 f"if it is meant, add {name} = [low, high] to [data.inputs].",
             )
-
-
-def _arguments(reading: Reading) -> list[str]:
-    assert reading.problem is not None
-    return list(inspect.signature(reading.problem.experiment.model.function).parameters)
 
 
 def _not_finite(problem: Problem) -> Iterator[str]:
@@ -116,7 +109,7 @@ def _not_finite(problem: Problem) -> Iterator[str]:
     known = problem.experiment
     thetas = known.prior.quantile(kronecker(_TRIED_THETAS, known.parameters))
     points = np.vstack([known.x[:: 1 + known.observations // _TRIED_POINTS], known.nodes])
-    values = np.asarray(quickly_compiled(jax.vmap(known.model, (None, 0)))(jnp.asarray(points), jnp.asarray(thetas)))
+    values = known.model.values(points, thetas)
     lost = ~np.isfinite(values).all(axis=1)
     if lost.any():
         theta = zip(problem.parameter_names, thetas[int(np.argmax(lost))], strict=True)

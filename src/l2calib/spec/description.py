@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from l2calib.methods.catalogue import DEFAULT_IN_WORDS, DEFAULT_METHOD
+from l2calib.models.kinds import kind_called
 from l2calib.problem import distributions as catalogue
 from l2calib.spec.cautions import cautions, filled
 
@@ -30,14 +30,15 @@ _METHOD = f"{DEFAULT_METHOD} ({DEFAULT_IN_WORDS}) unless --method names another"
 
 def describe(reading: Reading) -> dict[str, Any]:
     """What will be calibrated, of a reading without mistakes, as data for JSON."""
-    problem = reading.problem
+    problem, source = reading.problem, reading.source
     assert problem is not None
+    assert source is not None
     return {
         "response": problem.response,
         "observations": len(problem.y),
         "inputs": {name: _input(problem, j) for j, name in enumerate(problem.input_names)},
         "replicates": _replicates(problem),
-        "model": _model(reading),
+        "model": source.description(problem.experiment.model),
         "prior": {name: prior_in_words(each) for name, each in problem.experiment.prior.distributions.items()},
         "method": DEFAULT_METHOD,
         "target": _target(problem),
@@ -53,7 +54,7 @@ def in_words(description: dict[str, Any]) -> list[tuple[str, str]]:
         ("response", f"{description['response']}, {description['observations']} observations"),
         *_under("input", inputs),
         ("replicates", _replicates_in_words(description["replicates"], description["observations"])),
-        ("model", _model_in_words(**description["model"])),
+        ("model", kind_called(description["model"]["kind"]).in_words(description["model"])),
         *_under("parameter", parameters),
         ("method", _METHOD),
         ("target", description["target"]),
@@ -95,21 +96,6 @@ def _input_in_words(name: str, told: dict[str, Any]) -> str:
         f"{lie}{told['values']} values from {start:g} to {end:g}, {told['filled']:.0%} of the range; "
         f"the widest gap is from {before:g} to {after:g}"
     )
-
-
-def _model(reading: Reading) -> dict[str, str]:
-    assert reading.problem is not None
-    arguments = ", ".join(inspect.signature(reading.problem.experiment.model.function).parameters)
-    if reading.spec.model.expression is not None:
-        return {"kind": "expression", "text": reading.spec.model.expression, "arguments": arguments}
-    return {"kind": "python", "text": str(reading.spec.model.python), "arguments": arguments}
-
-
-def _model_in_words(kind: str, text: str, arguments: str) -> str:
-    if kind == "expression":
-        return f"the expression {' '.join(text.split())}"
-    file, _, name = text.rpartition(":")
-    return f"the Python function {name}({arguments}) of {file}"
 
 
 def _replicates(problem: Problem) -> dict[str, int]:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2calib.errors import DataError, SpecError
-from l2calib.models.expression import check_name, compile_expression, names_in
-from l2calib.models.model import Model, argument_faults, check_distinct, unused_parameter
+from l2calib.models.kinds import KINDS, as_model
+from l2calib.models.model import check_distinct, model_faults
+from l2calib.models.source import Source
 from l2calib.problem.data import Box, column, observed_input, observed_response
 from l2calib.problem.experiment import central_thetas, check_enough
 from l2calib.problem.measure import default_quadrature
 from l2calib.problem.prior import Prior
 from l2calib.problem.problem import Problem
 from l2calib.spec.columns import by_name, column_faults, read_lines
-from l2calib.spec.functions import load_function
 from l2calib.spec.mistakes import Findings, Mistake
 from l2calib.spec.priors import parse_prior
 from l2calib.spec.tables import Spec, locate, read_tables, text_of
@@ -36,6 +36,7 @@ class Reading:
 
     spec: Spec
     columns: Mapping[str, list[str]]
+    source: Source | None
     problem: Problem | None
     mistakes: list[Mistake]
 
@@ -46,7 +47,7 @@ def read_spec(spec: str | Path) -> Reading:
     with findings.at("spec"):
         path = locate(spec)
         return read_text(text_of(path), path.parent)
-    return Reading(Spec(), {}, None, findings.mistakes)
+    return Reading(Spec(), {}, None, None, findings.mistakes)
 
 
 def read_text(text: str, folder: Path) -> Reading:
@@ -56,7 +57,7 @@ def read_text(text: str, folder: Path) -> Reading:
     with findings.at("spec"):
         spec = read_tables(text, findings)
         return _Reader(spec, folder, findings).read()
-    return Reading(spec, {}, None, findings.mistakes)
+    return Reading(spec, {}, None, None, findings.mistakes)
 
 
 class _Reader:
@@ -65,7 +66,6 @@ class _Reader:
     def __init__(self, spec: Spec, folder: Path, findings: Findings) -> None:
         self.spec, self.folder, self.findings = spec, folder, findings
         self.inputs, self.parameters = list(spec.data.inputs), list(spec.prior)
-        self.model_key = ("model", "python" if spec.model.python is not None else "expression")
 
     def read(self) -> Reading:
         self.columns = self.read_columns()
@@ -73,6 +73,8 @@ class _Reader:
         self.design = self.read_design()
         self.read_response()
         self.prior = self.read_prior()
+        self.source = self.read_source()
+        self.model_key = ("model",) if self.source is None else ("model", self.source.key)
         self.names_are_certain = self.check_names()
         self.function = self.read_function()
         problem = None
@@ -81,7 +83,7 @@ class _Reader:
                 problem = self.problem()
         if problem is None:
             self.evaluate_model()
-        return Reading(self.spec, self.columns, problem, self.findings.mistakes)
+        return Reading(self.spec, self.columns, self.source, problem, self.findings.mistakes)
 
     def problem(self) -> Problem:
         assert self.function is not None
@@ -159,52 +161,40 @@ class _Reader:
         for name in self.parameters:
             with self.findings.at("prior", name):
                 check_distinct([each for each, limits in self.spec.data.inputs.items() if limits is not None], [name])
-        if self.spec.model.expression is not None:
+        if self.source is not None:
             for table, names in ((("data", "inputs"), self.inputs), (("prior",), self.parameters)):
                 for name in names:
                     with self.findings.at(*table, name):
-                        check_name(name)
+                        self.source.check_name(name)
         are_columns = not self.columns or all(name in self.columns for name in self.inputs)
         listed = bool(self.inputs and self.parameters)
         return listed and are_columns and len(self.findings.mistakes) == before
 
-    def read_function(self) -> Callable[..., Any] | None:
-        """The model, if there is exactly one and its arguments are the inputs and the parameters."""
-        python, expression = self.spec.model.python, self.spec.model.expression
-        if python is not None and expression is not None:
-            self.findings.add(SpecError("it has both of 'python' and 'expression'; give exactly one."), "model")
-        elif python is not None:
-            return self.read_python(python)
-        elif expression is not None:
-            return self.read_expression(expression)
+    def read_source(self) -> Source | None:
+        """What names the model, if there is exactly one such thing."""
+        given = self.spec.model.sources(self.folder)
+        if len(given) == 1:
+            return given[0]
+        if given:
+            several = " and ".join(repr(source.key) for source in given)
+            self.findings.add(SpecError(f"it has both of {several}; give exactly one."), "model")
         elif "model" in self.spec.model_fields_set and not self.findings.under("model"):
-            self.findings.add(SpecError("it has neither of 'python' and 'expression'; give exactly one."), "model")
+            kinds = " and ".join(repr(kind.key) for kind in KINDS)
+            self.findings.add(SpecError(f"it has neither of {kinds}; give exactly one."), "model")
         return None
 
-    def read_python(self, reference: str) -> Callable[..., Any] | None:
-        with self.findings.at("model", "python"):
-            function = load_function(reference, self.folder)
-            if self.names_are_certain:
-                faults = list(argument_faults(function, self.inputs, self.parameters))
-                for fault in faults:
-                    self.findings.add(fault, "model", "python")
-                return None if faults else function
-        return None
-
-    def read_expression(self, text: str) -> Callable[..., Any] | None:
-        with self.findings.at("model", "expression"):
-            used = names_in(text)
+    def read_function(self) -> Callable[..., Any] | None:
+        """The model, if its arguments are the inputs and the parameters."""
+        if self.source is None:
+            return None
+        with self.findings.at(*self.model_key):
+            self.source.names()
             if not self.names_are_certain:
                 return None
-            declared = [*self.inputs, *self.parameters]
-            columns = [name for name in used if name in self.columns and name not in declared]
-            for name in columns:
-                self.findings.add(_column_left_out(name), "data", "inputs", name)
-            function = compile_expression(text, [*declared, *columns])
-            for name in self.parameters:
-                if name not in used:
-                    self.findings.add(unused_parameter(name), "prior", name)
-            return None if columns else function
+            misfits = list(self.source.misfits(self.inputs, self.parameters, self.columns))
+            for misfit in misfits:
+                self.findings.add(misfit.error, *misfit.key)
+            return None if misfits else self.source.function(self.inputs, self.parameters)
         return None
 
     def evaluate_model(self) -> None:
@@ -216,12 +206,5 @@ class _Reader:
         points = box.from_unit(default_quadrature(len(self.inputs)).nodes)
         if len(self.design) == len(self.inputs):
             points = np.vstack([np.column_stack([self.design[name] for name in self.inputs]), points])
-        for fault in Model(self.function, box.names, prior.names).faults(points, central_thetas(prior)):
+        for fault in model_faults(as_model(self.function, box.names, prior.names), points, central_thetas(prior)):
             self.findings.add(fault, *self.model_key)
-
-
-def _column_left_out(name: str) -> SpecError:
-    return SpecError(
-        f"the expression uses '{name}', which is a column of the data but not an input; "
-        f"add {name} = [low, high] to [data.inputs]."
-    )

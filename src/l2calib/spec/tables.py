@@ -7,9 +7,11 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from l2calib.errors import SpecError, suggest
+from l2calib.models.kinds import KINDS
+from l2calib.models.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,11 +38,19 @@ class DataTable(_Table):
     inputs: Annotated[dict[str, _Box | None], Field(min_length=1)] = {}
 
 
-class ModelTable(_Table):
-    """Exactly one of a Python function and an expression."""
+class _ModelTable(_Table):
+    """Exactly one of the kinds of models, by its key."""
 
-    python: str | None = None
-    expression: str | None = None
+    def sources(self, folder: Path) -> list[Source]:
+        """What the table names; paths are relative to `folder`."""
+        given = {kind: getattr(self, kind.key) for kind in KINDS}
+        return [kind.of(text, folder) for kind, text in given.items() if text is not None]
+
+
+if TYPE_CHECKING:
+    ModelTable = _ModelTable
+else:
+    ModelTable = create_model("ModelTable", __base__=_ModelTable, **{kind.key: (str | None, None) for kind in KINDS})
 
 
 class Spec(_Table):

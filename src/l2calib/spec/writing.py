@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from l2calib.models.expression import CONSTANTS, FUNCTIONS
 from l2calib.spec.priors import prior_forms
@@ -21,7 +20,7 @@ class Draft:
     file: str
     response: str
     inputs: Mapping[str, tuple[float, float]]
-    kind: Literal["python", "expression"]
+    kind: str  # of the model, as its key says
     model: str
     prior: Mapping[str, str]
 

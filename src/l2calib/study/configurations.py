@@ -21,7 +21,7 @@ import numpy as np
 
 from l2calib.errors import InputError, ModelError, SpecError, suggest
 from l2calib.estimates import L2Target, target
-from l2calib.models.model import Model
+from l2calib.models.kinds import as_model
 from l2calib.numerics.arrays import jnp
 from l2calib.numerics.spread import kronecker
 from l2calib.problem.data import Box
@@ -57,7 +57,7 @@ class Configuration:
                 "use letters, digits, points, dashes and underscores, and begin with a letter or a digit."
             )
         try:
-            Model(self.model, self.box.names, self.parameters)
+            as_model(self.model, self.box.names, self.parameters)
             self.system_at(kronecker(_PROBES, len(self.box.names)))
             _check_variance(self.sigma2)
         except InputError as error:
@@ -97,7 +97,7 @@ class Configuration:
         prior = Prior(self.prior)
         points = kronecker(_PROBES, len(self.box.names))
         thetas = prior.quantile(kronecker(_PROBES, prior.dimension))
-        eta = Model(self.model, self.box.names, self.parameters)
+        eta = as_model(self.model, self.box.names, self.parameters)
         pairs = zip(self._physical(points), thetas, strict=True)
         model = [eta(jnp.asarray(x[None]), jnp.asarray(theta))[0] for x, theta in pairs]
         return {
