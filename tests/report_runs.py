@@ -30,7 +30,7 @@ def write_run(
     y = sum(columns.values()) + 0.1 * rng.standard_normal(observations)
     results = []
     for shift, method in enumerate(methods):
-        means = {name: 1.2345 + j + 0.1 * shift for j, name in enumerate(prior)}
+        means = {name: 1.2344 + j + 0.1 * shift for j, name in enumerate(prior)}
         _tree(inputs, columns, y, means, bias, rng).to_netcdf(folder / f"{method}.nc", engine="h5netcdf")
         results.append(_answer(method, means, len(inputs)))
     entries = [

@@ -185,13 +185,14 @@ def test_a_run_is_told_in_sentences(plain_run):
         "plain.csv by general Bayes L² and modified Kennedy-O'Hagan."
     )
     assert answer(run, "a") == (
-        "a is 1.23, 95% interval 0.74 to 1.72, by general Bayes L²; 1.33 (0.84 to 1.82) by modified Kennedy-O'Hagan."
+        "a is 1.234, 95% interval 0.744 to 1.724, by general Bayes L²; 1.334 (0.844 to 1.824) by modified "
+        "Kennedy-O'Hagan."
     )
 
 
 def test_one_method_needs_no_name(tmp_path):
     run = read_run(write_run(tmp_path, methods=("gb-l2",)))
-    assert answer(run, "b") == "b is 2.23, 95% interval 1.74 to 2.72."
+    assert answer(run, "b") == "b is 2.234, 95% interval 1.744 to 2.724."
     assert 'type="checkbox"' not in page_of(tmp_path)
 
 
@@ -203,7 +204,7 @@ def test_a_gap_in_a_curve_is_no_obstacle(tmp_path):
 
 def test_many_methods_are_told_together(tmp_path):
     run = read_run(write_run(tmp_path, methods=PAPER_METHODS))
-    assert answer(run, "a").endswith("; the other 6 methods put it between 1.33 and 1.83.")
+    assert answer(run, "a").endswith("; the other 6 methods put it between 1.334 and 1.834.")
 
 
 def test_the_command_the_seed_and_the_spec_are_told(pages, plain_run):
@@ -216,15 +217,15 @@ def test_the_command_the_seed_and_the_spec_are_told(pages, plain_run):
 @pytest.mark.parametrize(
     ("value", "sd", "text"),
     [
-        (11.234, 0.94, "11.2"),  # one digit of an sd that begins with a 9
-        (11.234, 0.25, "11.23"),  # two of one that begins with a 2
-        (11.234, 0.96, "11.2"),  # 1.0
-        (4.571, 2.43, "4.6"),
-        (-0.000123456, 0.0000012, f"{MINUS}0.0001235"),
-        (123456.0, 2100.0, "123500"),
-        (1.23456789e8, 2.1e6, "1.235e8"),
-        (3.2e-7, 2.1e-8, f"3.20e{MINUS}7"),
-        (-0.001, 0.9, "0.0"),
+        (11.2346, 0.94, "11.235"),  # three digits of the sd
+        (11.2346, 0.25, "11.235"),
+        (11.2346, 0.9996, "11.23"),  # 1.00
+        (4.571, 2.43, "4.57"),
+        (-0.000123456, 0.0000012, f"{MINUS}0.00012346"),
+        (123456.0, 2100.0, "123460"),
+        (1.23456789e8, 2.1e6, "1.2346e8"),
+        (3.2e-7, 2.1e-8, f"3.200e{MINUS}7"),
+        (-0.0001, 0.9, "0.000"),
         (2.0, 0.0, "2"),
         (np.nan, 1.0, "\N{EN DASH}"),
     ],
@@ -275,7 +276,7 @@ def test_the_bias_is_told_in_a_sentence_by_all_who_say_the_same():
         "The band holds zero all along x: these data do not show the model to be wrong there."
     ]
     assert bias_sentences({"A": some, "B": none, "C": some}, "x")[0] == (
-        "By A and C, the band excludes zero for x from 0.00 to 2.00 (the system lies above the model): "
+        "By A and C, the band excludes zero for x from 0.0 to 2.0 (the system lies above the model): "
         "there the model is shown to be wrong."
     )
     assert "excludes zero all along x (the system lies below the model)" in bias_sentences({"A": all_along}, "x")[0]

@@ -126,8 +126,11 @@ def test_the_answer_and_the_pictures_are_there(visit):
     page = visit("run")
     assert page.title() == "Calibration: plain"
     assert page.locator(".answers li").all_inner_texts() == [
-        "a is 1.23, 95% interval 0.74 to 1.72, by general Bayes L²; 1.33 (0.84 to 1.82) by modified Kennedy-O'Hagan.",
-        "b is 2.23, 95% interval 1.74 to 2.72, by general Bayes L²; 2.33 (1.84 to 2.82) by modified Kennedy-O'Hagan.",
+        f"{name} is {first}, by general Bayes L²; {other} by modified Kennedy-O'Hagan."
+        for name, first, other in (
+            ("a", "1.234, 95% interval 0.744 to 1.724", "1.334 (0.844 to 1.824)"),
+            ("b", "2.234, 95% interval 1.744 to 2.724", "2.334 (1.844 to 2.824)"),
+        )
     ]
     assert "the band excludes zero" in page.locator("#bias p").first.inner_text().lower()
     assert page.locator(".plot").count() == page.locator(".plot svg").count() == 7

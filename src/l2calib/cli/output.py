@@ -6,6 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from l2calib.display.numbers import rounded, short
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,10 +42,10 @@ def tables(results: Sequence[Calibration]) -> Group:
     for result in results:
         label = result.method
         for parameter, row in result.rows.items():
-            posteriors.add_row(label, parameter, *_rounded(list(row.values()), row["sd"]))
+            posteriors.add_row(label, parameter, *(rounded(value, row["sd"]) for value in row.values()))
             label = ""
         posteriors.add_section()
-        numbers = [_short(result.gamma), _short(result.sigma2), f"{result.seconds:.2f}"]
+        numbers = [short(result.gamma), short(result.sigma2), f"{result.seconds:.2f}"]
         besides.add_row(result.method, *numbers, str(result.status))
     return Group(posteriors, besides)
 
@@ -69,11 +71,11 @@ def summary_table(frame: pd.DataFrame) -> Table:
             *names,
             str(row["replications"]),
             str(row["failed"]),
-            *_rounded([row["mean_posterior_mean"], row["mean_posterior_sd"]], row["mean_posterior_sd"]),
+            *(rounded(row[name], row["mean_posterior_sd"]) for name in ("mean_posterior_mean", "mean_posterior_sd")),
             f"{row['coverage']:.3f}",
             f"{row['coverage_se']:.3f}",
-            *_rounded([row["bias"], row["sampling_sd"]], row["sampling_sd"]),
-            f"{1000 * row['seconds_per_calibration']:.3g}",
+            *(rounded(row[name], row["sampling_sd"]) for name in ("bias", "sampling_sd")),
+            short(1000 * row["seconds_per_calibration"], 3),
         )
     return table
 
@@ -116,15 +118,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _rounded(values: Sequence[float], sd: float) -> list[str]:
-    """Show three digits of the standard deviation, and everything else to the same place."""
-    if not (math.isfinite(sd) and sd > 0):
-        return [_short(value) for value in values]
-    places = 2 - math.floor(math.log10(sd))
-    return [f"{value:.{places}f}" if 0 <= places <= 6 else f"{value:.6g}" for value in values]
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"

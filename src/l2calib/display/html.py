@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
+
+from l2calib.display.numbers import rounded
 
 _TABLE = "border-collapse:collapse;color:inherit;background:none;margin:0.4em 0"
 _CELL = "padding:0.15em 0.7em;border:none;background:none;color:inherit"
@@ -20,18 +24,26 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Words to the left and numbers to the right, rounded to four digits."""
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], sd: str | None = None) -> str:
+    """Words to the left and numbers to the right, to the place that the column `sd` supports or to four digits."""
     drawn = [list(row) for row in rows]
     numeric = [bool(drawn) and all(isinstance(row[j], float) for row in drawn) for j in range(len(headings))]
-    head = "".join(_cell("th", name, number, _HEAD) for name, number in zip(headings, numeric, strict=True))
+    spreads = [math.nan if sd is None else row[headings.index(sd)] for row in drawn]
+    head = _row("th", headings, numeric, _HEAD)
     body = "".join(
-        f"<tr>{''.join(_cell('td', value, number, _CELL) for value, number in zip(row, numeric, strict=True))}</tr>"
-        for row in drawn
+        _row("td", [_shown(value, spread) for value in row], numeric, _CELL)
+        for row, spread in zip(drawn, spreads, strict=True)
     )
-    return f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 
-def _cell(tag: str, value: object, number: bool, style: str) -> str:
-    shown = f"{value:.4g}" if isinstance(value, float) else escape(str(value))
-    return f'<{tag} style="{style};text-align:{"right" if number else "left"}">{shown}</{tag}>'
+def _shown(value: object, sd: float) -> str:
+    return rounded(value, sd) if isinstance(value, float) else str(value)
+
+
+def _row(tag: str, texts: Sequence[str], numeric: Sequence[bool], style: str) -> str:
+    cells = (
+        f'<{tag} style="{style};text-align:{"right" if number else "left"}">{escape(text)}</{tag}>'
+        for text, number in zip(texts, numeric, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"

@@ -119,10 +119,10 @@ def _where_wrong(profile: Profile, name: str) -> str:
 
 
 def _part(profile: Profile, low: float, high: float, side: str, name: str) -> str:
-    step = float(profile.x[-1] - profile.x[0]) / 100
+    width = float(profile.x[-1] - profile.x[0])
     if low == profile.x[0] and high == profile.x[-1]:
         return f"all along {name} (the system lies {side} the model)"
-    return f"for {name} from {rounded(low, step)} to {rounded(high, step)} (the system lies {side} the model)"
+    return f"for {name} from {rounded(low, width)} to {rounded(high, width)} (the system lies {side} the model)"
 
 
 def _besides(run: Run) -> Table:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SIZE = "observations, n"
 _LAWS = {"normal": "normal errors", "t": "t errors (3 degrees of freedom)", "skew-normal": "skew-normal errors"}
+_SE_DIGITS = 2  # a Monte Carlo error is itself known to a percent or so
 _BARS = "Bars: 2 Monte Carlo standard errors."
 
 
@@ -167,7 +168,7 @@ def _table(rows: pd.DataFrame, column: str, error: str | None) -> Table:
 def _cell(value: float, se: float | None) -> str:
     if se is None or not (np.isfinite(se) and se > 0):
         return short(value, 6 if se is not None else 3)
-    return f"{rounded(value, se)} ± {rounded(se, se)}"
+    return f"{rounded(value, se, _SE_DIGITS)} ± {rounded(se, se, _SE_DIGITS)}"
 
 
 def _claims(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -19,11 +19,11 @@ function write(text, attributes, parent, room = Infinity) {
   make("text", attributes, parent).textContent = text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
 
-// Numbers as text, with a minus as wide as a plus.
+// Numbers as text, by the rules of display/numbers.py and with a minus as wide as a plus.
 function digits(value, number = 4) {
   if (value === null || value === undefined) return "–";
-  const size = Math.abs(value);
-  const text = size !== 0 && (size >= 1e6 || size < 1e-4) ? value.toExponential(number - 2) : String(+value.toPrecision(number));
+  const rounded = +value.toPrecision(number), size = Math.abs(rounded);
+  const text = size !== 0 && (size >= 1e6 || size < 1e-4) ? rounded.toExponential().replace("+", "") : String(rounded);
   return text.replace(/-/g, "−");
 }
 
