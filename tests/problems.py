@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -43,11 +44,14 @@ def inputs_and_prior(number: int) -> dict[str, Any]:
     }
 
 
+# The same objects for the same arguments: compiled programs and prepared tables hang on them.
+@cache
 def experiment(number: int, n: int) -> l2.Experiment:
     """A configuration on the oracles' design, before any responses."""
     return l2.Experiment(model=MODELS[number], x=design(n, configuration(number).k), **inputs_and_prior(number))
 
 
+@cache
 def problem(number: int, n: int, seed: int) -> l2.Problem:
     """A configuration with the responses that the oracles simulate."""
     x, y = simulate(number, n, seed)

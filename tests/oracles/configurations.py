@@ -140,6 +140,7 @@ def configuration(number: int) -> Configuration:
     )
 
 
+@cache
 def design(n: int, k: int, levels: Levels = "midpoints", candidates: int = 500) -> Array:
     """A space-filling Latin hypercube: the most spread of many random ones."""
     if k == 1:
