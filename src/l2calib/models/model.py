@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from l2calib.display.numbers import named
 from l2calib.errors import ModelError
 from l2calib.numerics.arrays import Array
 
@@ -71,7 +72,7 @@ def model_faults(model: Model, x: np.ndarray, thetas: np.ndarray) -> Iterator[Mo
         row = int(np.argmin(finite))
         found = "NaN" if np.isnan(values[row]).any() else "an infinite value"
         column = int(np.argmin(np.isfinite(values[row])))
-        theta, inputs = _named(model.parameter_names, thetas[row]), _named(model.input_names, x[column])
+        theta, inputs = named(model.parameter_names, thetas[row]), named(model.input_names, x[column])
         yield ModelError(f"the model returns {found} at {theta} (where {inputs}); mend it or narrow the prior.")
     slopes = model.slopes(x, thetas[finite]) if finite.any() else None
     if slopes is not None:
@@ -83,7 +84,7 @@ def _slope_faults(model: Model, x: np.ndarray, slopes: np.ndarray) -> Iterator[M
     names = [repr(name) for j, name in enumerate(model.parameter_names) if undefined[:, j].any()]
     if names:
         # One infinite slope is enough to spoil the others, so they are one fault.
-        inputs = _named(model.input_names, x[int(np.argmax(undefined.any(axis=1)))])
+        inputs = named(model.input_names, x[int(np.argmax(undefined.any(axis=1)))])
         by = f"parameter{'s' if len(names) > 1 else ''} {', '.join(names)}"
         yield ModelError(
             f"the derivative of the model by its {by} is NaN where {inputs}; "
@@ -103,7 +104,3 @@ def check_distinct(input_names: Sequence[str], parameter_names: Sequence[str]) -
 def unused_parameter(name: str) -> ModelError:
     """What is wrong with a parameter that moves nothing."""
     return ModelError(f"the model does not depend on its parameter '{name}'; remove it from the prior.", about=name)
-
-
-def _named(names: tuple[str, ...], values: np.ndarray) -> str:
-    return ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))

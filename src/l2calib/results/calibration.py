@@ -14,6 +14,7 @@ import numpy as np
 from l2calib.compute.predictor import DRAWS, Predictor, check_finite, predictor
 from l2calib.compute.stages import Answer, Solution, independent_draws, marginal_curve, solve_one, stage_keys
 from l2calib.display import html as markup
+from l2calib.display.numbers import named
 from l2calib.engines.engine import Engine
 from l2calib.errors import MethodError, Status, suggest, whole_number
 from l2calib.methods.method import AnyMethod
@@ -322,11 +323,11 @@ class Calibration:
 
     def _repr_html_(self) -> str:
         rows = [(name, *row.values()) for name, row in self.rows.items()]
-        learnt = [f"{name} = {value:.4g}" for name, value in (("gamma", self.gamma), ("sigma2", self.sigma2)) if value]
+        learnt = {name: value for name, value in (("gamma", self.gamma), ("sigma2", self.sigma2)) if value}
         return markup.block(
             f"Calibration by {self.method}: {self.status}",
-            markup.table(("parameter", *SUMMARY_COLUMNS), rows),
-            *map(markup.paragraph, [", ".join(learnt)] if learnt else []),
+            markup.table(("parameter", *SUMMARY_COLUMNS), rows, sd="sd"),
+            *map(markup.paragraph, [named(learnt, learnt.values(), digits=4)] if learnt else []),
             *map(markup.paragraph, self.messages),
         )
 

@@ -42,4 +42,4 @@ class Comparison:
             for name, row in result.rows.items()
         ]
         headings = ("method", "parameter", *SUMMARY_COLUMNS, "status")
-        return markup.block(f"Comparison of {len(self.results)} methods", markup.table(headings, rows))
+        return markup.block(f"Comparison of {len(self.results)} methods", markup.table(headings, rows, sd="sd"))

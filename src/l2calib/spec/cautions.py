@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from l2calib.display.numbers import named
 from l2calib.models.source import Source
 from l2calib.numerics.spread import kronecker
 from l2calib.spec.quoting import dotted
@@ -112,8 +113,7 @@ def _not_finite(problem: Problem) -> Iterator[str]:
     values = known.model.values(points, thetas)
     lost = ~np.isfinite(values).all(axis=1)
     if lost.any():
-        theta = zip(problem.parameter_names, thetas[int(np.argmax(lost))], strict=True)
-        at = ", ".join(f"{name} = {value:.6g}" for name, value in theta)
+        at = named(problem.parameter_names, thetas[int(np.argmax(lost))])
         yield (
             f"the model is not finite for about {lost.mean():.1%} of the prior, for example at {at}; "
             "narrow the prior or mend the model, since no posterior can be there."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib.display.numbers import short
 from l2calib.methods.catalogue import DEFAULT_IN_WORDS, DEFAULT_METHOD
 from l2calib.models.kinds import kind_called
 from l2calib.problem import distributions as catalogue
@@ -65,7 +66,7 @@ def prior_in_words(distribution: Distribution) -> str:
     """The law, and where its middle nine tenths lie."""
     low, high = distribution.quantile(np.array([0.05, 0.95]))
     law = _IN_WORDS[type(distribution)].format(**vars(distribution))
-    return f"{law} (90% of it between {low:.4g} and {high:.4g})"
+    return f"{law} (90% of it between {short(low)} and {short(high)})"
 
 
 def _under(heading: str, lines: list[str]) -> list[tuple[str, str]]:
