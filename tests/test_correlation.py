@@ -17,7 +17,7 @@ from l2calib.numerics.spread import kronecker
 from l2calib.problem.measure import gauss_legendre
 from l2calib.process.correlation import SquaredExponential, squared_differences
 from l2calib.process.downdate import downdate
-from l2calib.process.spectrum import compressed_spectrum_over, spectrum_over
+from l2calib.process.spectrum import Functionals, Sites, compressed_spectrum_over, spectrum_over
 from tests.oracles.kennedy_ohagan import projected_correlation
 from tests.oracles.quadrature import gauss_legendre as oracle_rule
 
@@ -28,7 +28,9 @@ FLOOR = 1e-12  # what `downdate` adds, relative to the diagonal of H
 def _pieces(x, psi, kappa, slopes):
     rule = gauss_legendre(1, NODES)
     weighted = rule.weights[:, None] * slopes
-    spectrum = spectrum_over(SquaredExponential(), np.array([[psi]]), x, rule.nodes, weighted).at(0)
+    spectrum = spectrum_over(
+        SquaredExponential(), np.array([[psi]]), Sites(x, np.ones(len(x))), Functionals(rule.nodes, weighted)
+    ).at(0)
     c_dd = np.exp(-psi * squared_differences(rule.nodes, rule.nodes)[:, :, 0])
     b, big_h = np.asarray(spectrum.cross), weighted.T @ c_dd @ weighted
     return spectrum, b, big_h, downdate(spectrum.eigenvalues, jnp.asarray(kappa), jnp.asarray(b), jnp.asarray(big_h))
@@ -98,7 +100,9 @@ def test_a_table_of_spectra_is_made_without_a_second_copy_of_it():
     functionals, seen = np.ones((len(points), 1)), np.zeros((len(points), 0))
     tracemalloc.start()
     try:
-        spectrum, sizes = compressed_spectrum_over(SquaredExponential(), psi, points, points, functionals, seen)
+        spectrum, sizes = compressed_spectrum_over(
+            SquaredExponential(), psi, Sites(points, np.ones(len(points))), Functionals(points, functionals), seen
+        )
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

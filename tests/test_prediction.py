@@ -17,6 +17,7 @@ from l2calib.compute.stages import independent_draws, solve_one, stage_keys
 from l2calib.engines.integrate import Integrate
 from l2calib.errors import DataError, MethodError, ModelError
 from l2calib.process.bias import draw_bias
+from l2calib.process.spectrum import Sites
 from tests.oracles.configurations import configuration, simulate
 from tests.oracles.correlation import correlation
 from tests.oracles.prediction import bias_posterior, conditional
@@ -51,7 +52,7 @@ def residual(number: int, n: int) -> tuple[l2.Experiment, np.ndarray]:
 def test_a_draw_of_the_bias_is_a_process_given_its_psi_and_kappa(number):
     known, r = residual(number, 12)
     at = np.random.default_rng(3).uniform(size=(5, known.x.shape[1]))
-    for bias in draw_bias(known.x_unit, np.tile(r, (8, 1)), np.random.default_rng(0)):
+    for bias in draw_bias(Sites.of(known), np.tile(r, (8, 1)), np.random.default_rng(0)):
         least = max(np.linalg.eigvalsh(correlation(known.x_unit, known.x_unit, bias.psi))[0], 0.0)
         mean, variance = bias.at((at[:, None] - known.x_unit[None]) ** 2)
         for i in range(len(bias.draws)):
@@ -68,7 +69,7 @@ def test_draws_of_the_bias_follow_the_posterior_of_a_fine_grid(number, n, at, pe
     draws = 4000
     known, r = residual(number, n)
     rng = np.random.default_rng(5)
-    biases = draw_bias(known.x_unit, np.tile(r, (draws, 1)), rng)
+    biases = draw_bias(Sites.of(known), np.tile(r, (draws, 1)), rng)
     point = np.array(at)
     mean, variance = np.empty((2, draws))
     for bias in biases:

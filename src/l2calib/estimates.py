@@ -24,6 +24,7 @@ from l2calib.problem.data import Box
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.measure import Quadrature, default_quadrature
 from l2calib.problem.problem import Problem
+from l2calib.process.spectrum import Sites
 from l2calib.smoothers.gcv import GCV
 
 
@@ -58,7 +59,7 @@ def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = 
     chosen, experiment = loss or L2(), problem.experiment
     gcv = smoother or GCV()
     tables = gcv.prepare(experiment)
-    y = jnp.asarray(problem.y)
+    y = jnp.asarray(experiment.whiten(problem.y))
     smooth = jax.jit(gcv.fit)(tables, y)
     values = chosen.values(experiment, smooth, y)
     minima = loss_minima(chosen, experiment, loss_candidates(chosen, experiment), values)
@@ -66,7 +67,7 @@ def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = 
     status = Status(int(minima.status | smooth.status))
     if bool(is_flat(at)):
         raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
-    mu_hat = smooth.at(gcv.correlation, experiment.quadrature.nodes, experiment.x_unit)
+    mu_hat = smooth.at(gcv.correlation, experiment.quadrature.nodes, Sites.of(experiment))
     V = np.asarray(at.hessian)
     W = np.asarray(score_covariance(chosen, smooth, at, smooth.sigma2()))
     inverse = np.linalg.inv(V)

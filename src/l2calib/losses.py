@@ -25,6 +25,7 @@ from l2calib.numerics.minimise import (
 )
 from l2calib.numerics.small_matrices import cholesky, solve
 from l2calib.problem.experiment import Experiment
+from l2calib.problem.response import Response
 from l2calib.problem.span import Span
 from l2calib.process.smooth import Smooth
 
@@ -38,15 +39,15 @@ class Loss(Protocol):
     @property
     def name(self) -> str: ...
 
-    def span(self, experiment: Experiment) -> Span: ...
+    def span(self, response: Response) -> Span: ...
 
-    def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array: ...
+    def values(self, response: Response, smooth: Smooth, y: Array) -> Array: ...
 
-    def outside(self, experiment: Experiment, mu_hat: Array, y: Array) -> Array:
+    def outside(self, response: Response, mu_hat: Array, y: Array) -> Array:
         """What the loss has that no theta can change; mu-hat is given at the quadrature nodes."""
         ...
 
-    def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array: ...
+    def resampled_values(self, response: Response, smooth: Smooth, resamples: Array) -> Array: ...
 
     def score_root(self, smooth: Smooth, jacobian: Array) -> Array: ...
 
@@ -59,16 +60,16 @@ class L2:
     def name(self) -> str:
         return "l2"
 
-    def span(self, experiment: Experiment) -> Span:
-        return experiment.node_span
+    def span(self, response: Response) -> Span:
+        return response.node_span
 
-    def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
+    def values(self, response: Response, smooth: Smooth, y: Array) -> Array:
         return smooth.in_span()
 
-    def outside(self, experiment: Experiment, mu_hat: Array, y: Array) -> Array:
-        return experiment.node_span.outside(mu_hat)
+    def outside(self, response: Response, mu_hat: Array, y: Array) -> Array:
+        return response.node_span.outside(mu_hat)
 
-    def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array:
+    def resampled_values(self, response: Response, smooth: Smooth, resamples: Array) -> Array:
         """mu-hat for responses (B, n), rho kept: (B, m)."""
         return resamples @ smooth.span_map()
 
@@ -85,17 +86,17 @@ class OLS:
     def name(self) -> str:
         return "ols"
 
-    def span(self, experiment: Experiment) -> Span:
-        return experiment.design_span
+    def span(self, response: Response) -> Span:
+        return response.design_span
 
-    def values(self, experiment: Experiment, smooth: Smooth, y: Array) -> Array:
-        return experiment.design_span.project(y)
+    def values(self, response: Response, smooth: Smooth, y: Array) -> Array:
+        return response.design_span.project(y)
 
-    def outside(self, experiment: Experiment, mu_hat: Array, y: Array) -> Array:
-        return experiment.design_span.outside(y)
+    def outside(self, response: Response, mu_hat: Array, y: Array) -> Array:
+        return response.design_span.outside(y)
 
-    def resampled_values(self, experiment: Experiment, smooth: Smooth, resamples: Array) -> Array:
-        return experiment.design_span.project(resamples)
+    def resampled_values(self, response: Response, smooth: Smooth, resamples: Array) -> Array:
+        return response.design_span.project(resamples)
 
     def score_root(self, smooth: Smooth, jacobian: Array) -> Array:
         """The model's slopes at the design, up to a rotation."""
@@ -112,9 +113,9 @@ def loss_value(model: Coordinates, values: Array, theta: Array) -> Array:
     return jnp.sum((values - model(theta)) ** 2)
 
 
-def loss_derivatives(loss: Loss, experiment: Experiment, values: Array, theta: Array) -> Derivatives:
+def loss_derivatives(loss: Loss, response: Response, values: Array, theta: Array) -> Derivatives:
     """The loss at theta with gradient, full Hessian V and the Jacobian of the model's coordinates."""
-    return derivatives(loss.span(experiment).coordinates, values, theta)
+    return derivatives(loss.span(response).coordinates, values, theta)
 
 
 def loss_minima(

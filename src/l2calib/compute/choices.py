@@ -34,6 +34,7 @@ def shared_smoothing(smoothing: Smoothing, experiment: Experiment) -> Smoothing:
 def choose(smoothing: Smoothing, experiment: Experiment, responses: np.ndarray) -> Chosen:
     """Choose rho for responses (N, n)."""
     smoothing = shared_smoothing(smoothing, experiment)
+    whitened = experiment.whiten(responses)
     size = min(_CHUNK, 2 ** int(np.ceil(np.log2(len(responses)))))
     # LAPACK's own threads fight with XLA's.
     with threadpool_limits(1, user_api="blas"):
@@ -43,7 +44,7 @@ def choose(smoothing: Smoothing, experiment: Experiment, responses: np.ndarray) 
         parts = []
         for begin in range(0, len(responses), size):
             rows = np.minimum(np.arange(begin, begin + size), len(responses) - 1)
-            parts.append(jax.device_get(program(tables, jnp.asarray(responses[rows]))))
+            parts.append(jax.device_get(program(tables, jnp.asarray(whitened[rows]))))
     joined: Choice = jax.tree.map(lambda *fields: np.concatenate(fields)[: len(responses)], *parts)
     return Chosen(joined, time.perf_counter() - began)
 

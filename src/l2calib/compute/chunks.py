@@ -107,7 +107,8 @@ def solve_batch(
     with threadpool_limits(1, user_api="blas"):
         if choice is None and method.smoothing is not None:
             choice = choose(method.smoothing, experiment, responses).choice
-        return _Batch(method, experiment, engine, len(responses), progress).solve(responses, keys, choice)
+        batch = _Batch(method, experiment, engine, len(responses), progress)
+        return batch.solve(experiment.whiten(responses), keys, choice)
 
 
 class _UnderWay(NamedTuple, Generic[D]):

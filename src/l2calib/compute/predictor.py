@@ -18,6 +18,7 @@ from l2calib.posterior.band import Band, Bands
 from l2calib.problem.experiment import Experiment
 from l2calib.process.bias import Bias, draw_bias
 from l2calib.process.correlation import squared_differences
+from l2calib.process.spectrum import Sites
 
 DRAWS = 1000
 _MOST_OBSERVATIONS = 500  # a chosen few say enough of a smooth bias, and a factorisation costs their cube
@@ -71,11 +72,11 @@ def predictor(experiment: Experiment, y: np.ndarray, theta: np.ndarray, rng: np.
         chosen = np.sort(rng.choice(chosen, _MOST_OBSERVATIONS, replace=False))
     model = modelled(experiment, experiment.x[chosen], theta)
     check_finite(experiment, experiment.x[chosen], np.isfinite(model).all(axis=0))
-    design = experiment.x_unit[chosen]
-    biases = draw_bias(design, y[chosen] - model, rng)
+    sites = Sites(experiment.x_unit[chosen], experiment.whitening[chosen])
+    biases = draw_bias(sites, sites.whitening * (y[chosen] - model), rng)
     shift = rng.permutation(len(theta)) + 0.5
     strata = (np.arange(_STRATA) + shift[:, None] / len(theta)) / _STRATA
-    return Predictor(experiment, theta, design, biases, special.ndtri(strata))
+    return Predictor(experiment, theta, sites.x, biases, special.ndtri(strata))
 
 
 def modelled(experiment: Experiment, x: np.ndarray, theta: np.ndarray) -> np.ndarray:

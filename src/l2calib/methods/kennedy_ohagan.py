@@ -175,7 +175,7 @@ class KennedyOHagan:
         return Density(log_density, terms=int(fit.detail.kappa.size))
 
     def workload(self, experiment: Experiment) -> Workload:
-        n, inputs = experiment.observations, experiment.x.shape[1]
+        n, inputs = experiment.observations, experiment.inputs
         lattice = len(self.smoother.grid(inputs).searched()) * (n + KAPPA_POINTS)
         kept = math.prod(self._kept(inputs))
         in_gram = self.orthogonal != "parameter" and _is_small(experiment)
@@ -224,7 +224,7 @@ class KennedyOHagan:
         seen = look(lattice, y, modelled, slopes)
         n, left_out = experiment.observations, lattice.spectrum.left_out
         table = lattice.log_prior - seen.log_determinant / 2 - n / 2 * jnp.log(seen.quadratic)
-        inputs = shared.tables.among.shape[-1]
+        inputs = shared.tables.differences.inputs
         kept, kept_kappa = self._kept(inputs)
         kept = min(kept, table.shape[0])
         over_psi = jax.scipy.special.logsumexp(table, axis=1)

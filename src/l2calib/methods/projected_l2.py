@@ -17,7 +17,7 @@ from l2calib.problem.prior import Prior
 from l2calib.problem.span import ModelCoordinates
 from l2calib.process.correlation import squared_differences
 from l2calib.process.smooth import Smooth
-from l2calib.process.spectrum import Spectrum, node_correlations
+from l2calib.process.spectrum import Functionals, Spectrum, node_correlations
 from l2calib.smoothers.gcv import GCV, Choice
 from l2calib.smoothers.grid import SmootherTables
 
@@ -74,12 +74,12 @@ class ProjectedL2:
         return Smoothing(self.smoother, with_model=False)
 
     def prepare(self, experiment: Experiment) -> Prepared[_Shared, _View]:
-        nodes = experiment.quadrature.nodes
+        functionals = Functionals.of(experiment)
         tables = self.smoother.prepare(experiment)
         psi = np.exp(np.asarray(tables.spectrum.log_psi))
-        before = jnp.asarray(node_correlations(self.smoother.correlation, nodes, psi, experiment.node_span.functionals))
+        before = jnp.asarray(node_correlations(self.smoother.correlation, psi, functionals))
         unresolved = jax.jit(jax.vmap(_unresolved))(before, tables.spectrum)
-        differences = jnp.asarray(squared_differences(nodes, nodes))
+        differences = jnp.asarray(squared_differences(functionals.nodes, functionals.nodes))
         view = _View(experiment.node_span.coordinates, loss_candidates(L2(), experiment))
         return Prepared(_Shared(tables, view.candidates, differences, unresolved), view)
 
@@ -142,9 +142,9 @@ def _covariance(smoother: GCV, shared: _Shared, smooth: Smooth) -> Array:
     """
     spectrum, kappa = smooth.spectrum, smooth.kappa
     unresolved = shared.unresolved[jnp.maximum(smooth.psi_index, 0)]
-    if smoother.grid(shared.tables.among.shape[-1]).is_left:
-        functionals = shared.tables.functionals
-        before = functionals.T @ smoother.correlation(shared.node_differences, smooth.psi) @ functionals
+    if smoother.grid(shared.tables.differences.inputs).is_left:
+        matrix = shared.tables.differences.matrix
+        before = matrix.T @ smoother.correlation(shared.node_differences, smooth.psi) @ matrix
         unresolved = jnp.where(smooth.psi_index < 0, _unresolved(before, spectrum), unresolved)
     large = kappa / jnp.where(_is_large(spectrum), spectrum.eigenvalues, 1.0)
     share = jnp.where(_is_large(spectrum), large, -1.0) * smooth.inverse_diagonal

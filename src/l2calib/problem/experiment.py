@@ -14,6 +14,7 @@ from l2calib.models.model import check_model
 from l2calib.numerics.spread import kronecker
 from l2calib.problem.data import Box, rows
 from l2calib.problem.measure import Quadrature, default_quadrature
+from l2calib.problem.noise import EqualVariance, Noise
 from l2calib.problem.prior import Prior
 from l2calib.problem.span import Span, span_of
 
@@ -34,6 +35,7 @@ class Experiment:
         x: np.ndarray,
         prior: Mapping[str, object],
         quadrature: Quadrature | None = None,
+        noise: Noise | None = None,
     ) -> None:
         self.box = Box(inputs)
         self.prior = Prior(prior)
@@ -55,8 +57,15 @@ class Experiment:
                 f"{len(self.box.names)}; give nodes of the same dimension."
             )
         self.nodes = self.box.from_unit(self.quadrature.nodes)
+        self.noise: Noise = EqualVariance() if noise is None else noise
+        self.whitening = _whitening(self.noise, self.observations)
         check_enough(self.observations, self.parameters)
         check_model(self.model, np.vstack([self.x, self.nodes]), central_thetas(self.prior))
+
+    @property
+    def inputs(self) -> int:
+        """k."""
+        return len(self.box.names)
 
     @property
     def observations(self) -> int:
@@ -68,15 +77,32 @@ class Experiment:
         """p."""
         return self.prior.dimension
 
+    def whiten(self, y: np.ndarray) -> np.ndarray:
+        """Responses (..., n) with errors of equal variance."""
+        return np.asarray(y * self.whitening)
+
     @functools.cached_property
     def design_span(self) -> Span:
-        """The model at the design points, eta_X(theta)."""
-        return span_of(self.model, self.prior, self.x, np.ones(self.observations))
+        """The model at the design points, eta_X(theta), whitened."""
+        return span_of(self.model, self.prior, self.x, np.ones(self.observations), scale=self.whitening)
 
     @functools.cached_property
     def node_span(self) -> Span:
         """The model at the quadrature nodes."""
         return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
+
+
+def _whitening(noise: Noise, observations: int) -> np.ndarray:
+    """1 / s_i (n,)."""
+    if isinstance(noise, type) or not hasattr(noise, "scales"):
+        raise MethodError(f"the noise is not one: received {noise!r:.60}; leave it out for errors of equal variance.")
+    scales = np.asarray(noise.scales(observations), dtype=float)
+    if scales.shape != (observations,) or not (np.isfinite(scales) & (scales > 0)).all():
+        raise DataError(
+            f"the scales of the errors must be {observations} positive numbers: received shape {scales.shape}, "
+            f"{scales!r:.60}; give one for every observation."
+        )
+    return np.asarray(1 / scales)
 
 
 def check_enough(observations: int, parameters: int) -> None:

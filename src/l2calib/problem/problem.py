@@ -12,6 +12,7 @@ from l2calib.errors import DataError
 from l2calib.problem.data import Box, Observations, column
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.measure import Quadrature
+from l2calib.problem.noise import Noise
 
 
 class Problem:
@@ -25,12 +26,13 @@ class Problem:
         inputs: Mapping[str, tuple[float, float]],
         prior: Mapping[str, object],
         quadrature: Quadrature | None = None,
+        noise: Noise | None = None,
     ) -> None:
         observed = Observations.from_columns(data, response, Box(inputs))
         self.response = response
         self.x = observed.x
         self.y = observed.y
-        self.experiment = Experiment(model, inputs, observed.x, prior, quadrature)
+        self.experiment = Experiment(model, inputs, observed.x, prior, quadrature, noise)
 
     @property
     def inputs(self) -> dict[str, tuple[float, float]]:

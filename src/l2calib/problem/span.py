@@ -82,10 +82,13 @@ class Span:
         return jnp.sum(self.weights * rest**2)
 
 
-def span_of(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray) -> Span:
-    """The span of the model at points (M, k) in physical units, under positive weights (M,)."""
+def span_of(
+    model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray, scale: np.ndarray | None = None
+) -> Span:
+    """The span of the model at points (M, k) in physical units, under positive weights (M,); `scale` multiplies it."""
     line, roots = _spread(prior.dimension), np.sqrt(weights)
-    values = _modelled(model, prior, points, line) * roots
+    factors = roots if scale is None else roots * scale
+    values = _modelled(model, prior, points, line) * factors
     with np.errstate(invalid="ignore", over="ignore"):
         length = np.linalg.norm(values, axis=1)
     usable = np.isfinite(length) & (length > 0)
@@ -93,14 +96,14 @@ def span_of(model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray)
     reduced = _interpolation(snapshots[::2])
     if reduced is not None:
         # From the picked points alone: a model whose value at one input depends on the others fails here.
-        alone = _modelled(model, prior, points[reduced.picked], line[1::2]) * roots[reduced.picked]
+        alone = _modelled(model, prior, points[reduced.picked], line[1::2]) * factors[reduced.picked]
         missed = snapshots[1::2] - (alone / length[usable, None][1::2]) @ reduced.matrix.T
         if not np.linalg.norm(missed, axis=1).max(initial=0.0) <= _CHECK_TOLERANCE:
             reduced = None
     if reduced is None:
-        return Span(weights, ModelCoordinates(model, points, roots), np.diag(1 / roots))
+        return Span(weights, ModelCoordinates(model, points, factors), np.diag(1 / roots))
     orthonormal, triangular = np.linalg.qr(reduced.matrix)
-    coordinates = ModelCoordinates(model, points[reduced.picked], triangular * roots[reduced.picked])
+    coordinates = ModelCoordinates(model, points[reduced.picked], triangular * factors[reduced.picked])
     return Span(weights, coordinates, orthonormal / roots[:, None])
 
 

@@ -19,7 +19,7 @@ from l2calib.numerics.arrays import jnp
 from l2calib.numerics.spread import kronecker
 from l2calib.process.correlation import SquaredExponential, squared_differences
 from l2calib.process.lattice import KAPPA_PRIOR, PSI_PRIOR, kappa_lattice
-from l2calib.process.spectrum import spectrum_over
+from l2calib.process.spectrum import Functionals, Sites, spectrum_over
 
 _KAPPA: np.ndarray = np.exp(kappa_lattice())
 _CORRELATION = SquaredExponential()
@@ -43,10 +43,11 @@ class Bias(NamedTuple):
     inverse: np.ndarray  # 1 / (kappa + lambda), (G, n)
     shrunk: np.ndarray  # U' r / (kappa + lambda), (G, n)
     variance: np.ndarray  # of the process, sigma2 / kappa (G,)
+    whitening: np.ndarray  # of the residuals (n,)
 
     def at(self, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance (G, N) at points, from their squared differences to the design (N, n, k)."""
-        cross = _CORRELATION(squared, self.psi) @ self.vectors
+        cross = (_CORRELATION(squared, self.psi) * self.whitening) @ self.vectors
         left = np.maximum(1 - self.inverse @ (cross**2).T, 0.0)
         return self.shrunk @ cross.T, self.variance[:, None] * left
 
@@ -58,10 +59,13 @@ class _Points(NamedTuple):
     vectors: np.ndarray  # (P, n, n)
 
 
-def draw_bias(design: np.ndarray, residuals: np.ndarray, rng: np.random.Generator) -> tuple[Bias, ...]:
-    """One draw of psi, kappa and sigma2 for every residual (S, n) on a design (n, k) in the unit cube."""
+def draw_bias(sites: Sites, residuals: np.ndarray, rng: np.random.Generator) -> tuple[Bias, ...]:
+    """One draw of psi, kappa and sigma2 for every whitened residual (S, n)."""
     with threadpool_limits(1, user_api="blas"):  # matrices of this size gain nothing from threads
-        points = _on_line(design.tobytes()) if design.shape[1] == 1 else _fitted(design, residuals.mean(axis=0))
+        if sites.x.shape[1] == 1:
+            points = _on_line(sites.x.tobytes(), sites.whitening.tobytes())
+        else:
+            points = _fitted(sites, residuals.mean(axis=0))
         some = residuals[:: max(1, len(residuals) // _LOOKED_AT)]
         everywhere, _ = _log_mass(points, some)
         chosen = _heaviest(special.softmax(everywhere, axis=(0, 2)).sum(axis=(1, 2)))
@@ -71,18 +75,24 @@ def draw_bias(design: np.ndarray, residuals: np.ndarray, rng: np.random.Generato
         number, n = residuals.shape
         variance = quadratic[at_psi, np.arange(number), at_kappa] / rng.chisquare(n, number)
         return tuple(
-            _bias(points, index, np.flatnonzero(at_psi == index), at_kappa, residuals, variance)
+            _bias(points, index, np.flatnonzero(at_psi == index), at_kappa, residuals, variance, sites.whitening)
             for index in np.unique(at_psi)
         )
 
 
 def _bias(
-    points: _Points, index: int, draws: np.ndarray, at_kappa: np.ndarray, residuals: np.ndarray, variance: np.ndarray
+    points: _Points,
+    index: int,
+    draws: np.ndarray,
+    at_kappa: np.ndarray,
+    residuals: np.ndarray,
+    variance: np.ndarray,
+    whitening: np.ndarray,
 ) -> Bias:
     vectors = points.vectors[index]
     inverse = 1 / (_KAPPA[at_kappa[draws], None] + points.eigenvalues[index])
     shrunk = inverse * (residuals[draws] @ vectors)
-    return Bias(draws, points.psi[index], vectors, inverse, shrunk, variance[draws])
+    return Bias(draws, points.psi[index], vectors, inverse, shrunk, variance[draws], whitening)
 
 
 def _log_mass(points: _Points, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,40 +127,39 @@ def _drawn(log_mass: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, 
 
 
 @functools.lru_cache(maxsize=4)
-def _on_line(design: bytes) -> _Points:
-    """A lattice over the prior of log psi, for a design with one input."""
+def _on_line(x: bytes, whitening: bytes) -> _Points:
+    """A lattice over the prior of log psi, for sites with one input."""
     standard = np.linspace(-_REACH, _REACH, _PSI_ON_LINE)[:, None]
-    return _factorised(np.frombuffer(design)[:, None], standard, -(standard[:, 0] ** 2) / 2)
+    sites = Sites(np.frombuffer(x)[:, None], np.frombuffer(whitening))
+    return _factorised(sites, standard, -(standard[:, 0] ** 2) / 2)
 
 
-def _fitted(design: np.ndarray, residual: np.ndarray) -> _Points:
+def _fitted(sites: Sites, residual: np.ndarray) -> _Points:
     """Points that follow the posterior of log psi at one residual, some of them its prior; weighted accordingly."""
-    inputs = design.shape[1]
-    mode, covariance = _laplace(design, residual)
+    inputs = sites.x.shape[1]
+    mode, covariance = _laplace(sites, residual)
     root = _WIDENED * np.linalg.cholesky(covariance)
     normal = special.ndtri(kronecker(_FITTED, inputs))
     standard = np.vstack([mode + normal @ root.T, special.ndtri(kronecker(_FROM_PRIOR, inputs))])
     away = linalg.solve_triangular(root, (standard - mode).T, lower=True)
     log_fitted = np.log(_FITTED) - (away**2).sum(axis=0) / 2 - np.log(np.diag(root)).sum()
     log_prior = -(standard**2).sum(axis=1) / 2
-    return _factorised(design, standard, log_prior - np.logaddexp(log_fitted, np.log(_FROM_PRIOR) + log_prior))
+    return _factorised(sites, standard, log_prior - np.logaddexp(log_fitted, np.log(_FROM_PRIOR) + log_prior))
 
 
-def _factorised(design: np.ndarray, standard: np.ndarray, log_weight: np.ndarray) -> _Points:
+def _factorised(sites: Sites, standard: np.ndarray, log_weight: np.ndarray) -> _Points:
     """Points of log psi in standard deviations of its prior (P, k)."""
     psi = np.exp(PSI_PRIOR.mean_log + PSI_PRIOR.sd_log * standard)
-    nothing = np.empty((0, psi.shape[1])), np.empty((0, 0))
-    spectrum = spectrum_over(_CORRELATION, psi, design, *nothing)
+    spectrum = spectrum_over(_CORRELATION, psi, sites, Functionals.none(psi.shape[1]))
     return _Points(psi, log_weight, np.asarray(spectrum.eigenvalues), np.asarray(spectrum.vectors))
 
 
-def _laplace(design: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _laplace(sites: Sites, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mode and covariance of log psi in standard deviations of its prior, and no wider than it in any direction."""
     from scipy import optimize
 
-    inputs = design.shape[1]
-    squared = squared_differences(design, design)
-    descend = functools.partial(_negative_log_posterior, squared, residual)
+    inputs = sites.x.shape[1]
+    descend = functools.partial(_negative_log_posterior, sites, squared_differences(sites.x, sites.x), residual)
     bounds = [(-_REACH, _REACH)] * (inputs + 1)
     found = [
         optimize.minimize(descend, np.append(np.full(inputs, start), 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
@@ -165,19 +174,19 @@ def _laplace(design: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _negative_log_posterior(
-    squared: np.ndarray, residual: np.ndarray, standard: np.ndarray
+    sites: Sites, squared: np.ndarray, residual: np.ndarray, standard: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Of (log psi, log kappa) in standard deviations of their priors, and its gradient."""
     n = residual.size
     psi = np.exp(PSI_PRIOR.mean_log + PSI_PRIOR.sd_log * standard[:-1])
     kappa = np.exp(KAPPA_PRIOR.mean_log + KAPPA_PRIOR.sd_log * standard[-1])
-    correlated = _CORRELATION(squared, psi)
-    root = np.linalg.cholesky(correlated + kappa * np.eye(n))
+    both = np.outer(sites.whitening, sites.whitening)
+    root = np.linalg.cholesky(both * _CORRELATION(squared, psi) + kappa * np.eye(n))
     inverse = linalg.cho_solve((root, True), np.eye(n))
     shrunk = inverse @ residual
     quadratic = residual @ shrunk
     value = np.log(np.diag(root)).sum() + n / 2 * np.log(quadratic) + standard @ standard / 2
     pull = inverse - n / quadratic * np.outer(shrunk, shrunk)
-    by_psi = PSI_PRIOR.sd_log * np.einsum("ij,ijk->k", pull, _CORRELATION.slopes(squared, psi)) / 2
+    by_psi = PSI_PRIOR.sd_log * np.einsum("ij,ijk->k", pull * both, _CORRELATION.slopes(squared, psi)) / 2
     by_kappa = KAPPA_PRIOR.sd_log * kappa * np.trace(pull) / 2
     return float(value), np.append(by_psi, by_kappa) + standard

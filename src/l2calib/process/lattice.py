@@ -15,9 +15,9 @@ import numpy as np
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.vmapping import computed_together
 from l2calib.problem.distributions import Distribution, LogNormal
-from l2calib.problem.experiment import Experiment
+from l2calib.problem.response import Response
 from l2calib.process.correlation import Correlation
-from l2calib.process.spectrum import Spectrum, left_out_square, node_correlations
+from l2calib.process.spectrum import Functionals, Spectrum, left_out_square, node_correlations
 
 PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
 KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
@@ -49,7 +49,7 @@ def kappa_lattice() -> np.ndarray:
 def lattice_over(
     spectrum: Spectrum,
     complete: Array,
-    experiment: Experiment,
+    response: Response,
     correlation: Correlation,
     psi_prior: Distribution,
     kappa_prior: Distribution,
@@ -60,12 +60,11 @@ def lattice_over(
     log_psi = spectrum.log_psi
     of_psi = (psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
     of_kappa = kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-    nodes, functionals = experiment.quadrature.nodes, experiment.node_span.functionals
-    basis = experiment.design_span.basis
+    basis = response.design_span.basis
     return Lattice(
         spectrum=spectrum,
         complete=complete,
-        big_h=jnp.asarray(node_correlations(correlation, nodes, np.exp(np.asarray(log_psi)), functionals)),
+        big_h=jnp.asarray(node_correlations(correlation, np.exp(np.asarray(log_psi)), Functionals.of(response))),
         log_kappa=jnp.asarray(log_kappa),
         inverse=jnp.asarray(inverse),
         log_determinant=jnp.asarray(spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from l2calib.numerics.arrays import Array, jnp
 from l2calib.process.correlation import Correlation, squared_differences
-from l2calib.process.spectrum import Spectrum
+from l2calib.process.spectrum import Sites, Spectrum
 
 
 class Smooth(NamedTuple):
@@ -35,15 +35,14 @@ class Smooth(NamedTuple):
         """mu-hat at the quadrature nodes, in the coordinates of the model's span there (m,)."""
         return (self.inverse_diagonal * self.rotated) @ self.spectrum.cross
 
-    def at(self, correlation: Correlation, points: np.ndarray, design: np.ndarray) -> Array:
+    def at(self, correlation: Correlation, points: np.ndarray, sites: Sites) -> Array:
         """mu-hat at points (N, k) of the unit cube, for the design that it was fitted on."""
         shrunk = self.inverse_diagonal * self.rotated
-        return correlation(jnp.asarray(squared_differences(points, design)), self.psi) @ (
-            self.spectrum.vectors @ shrunk
-        )
+        cross = correlation(jnp.asarray(squared_differences(points, sites.x)), self.psi) * sites.whitening
+        return cross @ (self.spectrum.vectors @ shrunk)
 
     def at_design(self) -> Array:
-        """mu-hat at the design points: R(rho) y."""
+        """mu-hat at the design points, whitened: R(rho) y."""
         shrunk = self.spectrum.eigenvalues * self.inverse_diagonal * self.rotated
         return self.spectrum.vectors @ shrunk
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.numerics.arrays import Array, adoptable_zeros, jax, jnp
+from l2calib.problem.response import Response
 from l2calib.process.correlation import Correlation, squared_differences
 
 _ZERO_EIGENVALUE = 1e-15  # relative to the largest: what rounding leaves of a zero
@@ -36,46 +37,66 @@ class Spectrum(NamedTuple):
         return Spectrum(*(field[index] for field in self))
 
 
-def spectrum_over(
-    correlation: Correlation, psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals: np.ndarray
-) -> Spectrum:
-    """Factorise C_XX for every row of psi (P, k), with functionals (Q, m) of a function's values at the nodes."""
-    return _tabulated(psi, x, functionals, _factorised(correlation, psi, x, nodes, functionals))[0]
+class Sites(NamedTuple):
+    """Where a process is observed: points (n, k) of the unit cube, and by what an observation is whitened (n,)."""
+
+    x: np.ndarray
+    whitening: np.ndarray
+
+    @classmethod
+    def of(cls, response: Response) -> Sites:
+        return cls(response.x_unit, response.whitening)
+
+
+class Functionals(NamedTuple):
+    """m linear functionals of a function: a matrix (Q, m) that is applied to its values at nodes (Q, k)."""
+
+    nodes: np.ndarray
+    matrix: np.ndarray
+
+    @classmethod
+    def of(cls, response: Response) -> Functionals:
+        """The coordinates in the span of the model at the quadrature nodes."""
+        return cls(response.quadrature.nodes, response.node_span.functionals)
+
+    @classmethod
+    def none(cls, inputs: int) -> Functionals:
+        return cls(np.empty((0, inputs)), np.empty((0, 0)))
+
+
+def spectrum_over(correlation: Correlation, psi: np.ndarray, sites: Sites, functionals: Functionals) -> Spectrum:
+    """Factorise C_XX for every row of psi (P, k)."""
+    return _tabulated(psi, sites, functionals, _factorised(correlation, psi, sites, functionals))[0]
 
 
 def compressed_spectrum_over(
-    correlation: Correlation,
-    psi: np.ndarray,
-    x: np.ndarray,
-    nodes: np.ndarray,
-    functionals: np.ndarray,
-    seen: np.ndarray,
+    correlation: Correlation, psi: np.ndarray, sites: Sites, functionals: Functionals, seen: np.ndarray
 ) -> tuple[Spectrum, np.ndarray]:
     """The spectra without the eigenvectors of zero eigenvalues that neither the cross nor `seen` (n, l) have a part in.
 
     Also returns how many vectors each psi needs; shorter spectra are filled up with zero vectors.
     """
-    parts = (_compressed(*part, seen) for part in _factorised(correlation, psi, x, nodes, functionals))
-    return _tabulated(psi, x, functionals, parts)
+    parts = (_compressed(*part, seen) for part in _factorised(correlation, psi, sites, functionals))
+    return _tabulated(psi, sites, functionals, parts)
 
 
 _Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # at one psi: eigenvalues (s,), vectors (n, s), cross (s, m)
 
 
-def _factorised(
-    correlation: Correlation, psi: np.ndarray, x: np.ndarray, nodes: np.ndarray, functionals: np.ndarray
-) -> Iterator[_Part]:
+def _factorised(correlation: Correlation, psi: np.ndarray, sites: Sites, functionals: Functionals) -> Iterator[_Part]:
+    (x, whitening), (nodes, matrix) = sites, functionals
     among, across = squared_differences(x, x), squared_differences(nodes, x)
+    both = np.outer(whitening, whitening)
     for row in psi:
-        eigenvalues, u = np.linalg.eigh(correlation(among, row))
-        yield np.maximum(eigenvalues, 0.0), u, u.T @ (correlation(across, row).T @ functionals)
+        eigenvalues, u = np.linalg.eigh(both * correlation(among, row))
+        yield np.maximum(eigenvalues, 0.0), u, u.T @ ((whitening * correlation(across, row)).T @ matrix)
 
 
 def _tabulated(
-    psi: np.ndarray, x: np.ndarray, functionals: np.ndarray, parts: Iterable[_Part]
+    psi: np.ndarray, sites: Sites, functionals: Functionals, parts: Iterable[_Part]
 ) -> tuple[Spectrum, np.ndarray]:
     """The parts side by side, and their sizes. A table may be half a gigabyte: each part goes to its place at once."""
-    number, n, m = len(psi), len(x), functionals.shape[1]
+    number, n, m = len(psi), len(sites.x), functionals.matrix.shape[1]
     values, columns, rows = np.zeros((number, n)), adoptable_zeros((number, n, n)), np.zeros((number, n, m))
     sizes = np.zeros(number, dtype=int)
     for i, (own_values, own_columns, own_rows) in enumerate(parts):
@@ -98,18 +119,37 @@ def _compressed(eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray,
     )
 
 
-def node_correlations(
-    correlation: Correlation, nodes: np.ndarray, psi: np.ndarray, functionals: np.ndarray
-) -> np.ndarray:
-    """F' C_DD F of functionals F (Q, m), for every row of psi (P, k): (P, m, m)."""
+def node_correlations(correlation: Correlation, psi: np.ndarray, functionals: Functionals) -> np.ndarray:
+    """F' C_DD F of functionals F, for every row of psi (P, k): (P, m, m)."""
+    nodes, matrix = functionals
     differences = squared_differences(nodes, nodes)
-    return np.stack([functionals.T @ correlation(differences, row) @ functionals for row in psi])
+    return np.stack([matrix.T @ correlation(differences, row) @ matrix for row in psi])
 
 
-def spectrum_at(correlation: Correlation, psi: Array, among: Array, across: Array, functionals: Array) -> Spectrum:
-    """The same at one traced psi (k,), from the squared differences of the design and of nodes to design."""
-    eigenvalues, u = jnp.linalg.eigh(correlation(among, psi))
-    cross = u.T @ (correlation(across, psi).T @ functionals)
+class Differences(NamedTuple):
+    """Sites and functionals as a traced psi needs them."""
+
+    among: Array  # squared differences of the sites, (n, n, k)
+    across: Array  # of nodes to sites, (Q, n, k)
+    whitening: Array  # (n,)
+    matrix: Array  # (Q, m)
+
+    @classmethod
+    def of(cls, sites: Sites, functionals: Functionals) -> Differences:
+        among, across = squared_differences(sites.x, sites.x), squared_differences(functionals.nodes, sites.x)
+        return cls(*map(jnp.asarray, (among, across, sites.whitening, functionals.matrix)))
+
+    @property
+    def inputs(self) -> int:
+        """k."""
+        return int(self.among.shape[-1])
+
+
+def spectrum_at(correlation: Correlation, psi: Array, differences: Differences) -> Spectrum:
+    """The same at one traced psi (k,)."""
+    among, across, whitening, matrix = differences
+    eigenvalues, u = jnp.linalg.eigh(whitening[:, None] * whitening * correlation(among, psi))
+    cross = u.T @ ((whitening * correlation(across, psi)).T @ matrix)
     return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, cross)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from l2calib.errors import MethodError, Status
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.vmapping import computed_together, one_after_the_other
-from l2calib.problem.experiment import Experiment
+from l2calib.problem.response import Response
 from l2calib.process.correlation import Correlation, SquaredExponential
 from l2calib.process.smooth import Smooth
 from l2calib.process.spectrum import Spectrum, left_out_square, spectrum_at
@@ -91,20 +91,20 @@ class GCV:
             if not 0 < low < high < np.inf:
                 raise MethodError(f"the bounds of {name} must satisfy 0 < low < high: received ({low}, {high}).")
 
-    def prepare(self, experiment: Experiment, with_model: bool = False) -> SmootherTables:
+    def prepare(self, response: Response, with_model: bool = False) -> SmootherTables:
         """Factorise C_XX over the grid of psi and tabulate the criterion's parts.
 
         The spectra keep every eigenvector in which mu-hat's coordinates have a part; `with_model`, those of the model
         at the design as well.
         """
-        keeps = keeps_model(experiment, with_model)
-        grid = self.grid(experiment.x.shape[1])
-        return tables_over(grid, self.correlation, self.kappa_bounds, self.kappa_points, experiment, keeps)
+        keeps = keeps_model(response, with_model)
+        grid = self.grid(response.inputs)
+        return tables_over(grid, self.correlation, self.kappa_bounds, self.kappa_points, response, keeps)
 
-    def working_set(self, experiment: Experiment) -> int:
+    def working_set(self, response: Response) -> int:
         """About how many numbers the fit of one dataset needs at once."""
-        n, points = experiment.observations, len(self.grid(experiment.x.shape[1]).searched())
-        return 3 * points + n * (n + experiment.node_span.dimension)
+        n, points = response.observations, len(self.grid(response.inputs).searched())
+        return 3 * points + n * (n + response.node_span.dimension)
 
     def grid(self, inputs: int) -> PsiGrid:
         """The values of psi that are tabulated and searched."""
@@ -121,7 +121,7 @@ class GCV:
 
     def choose(self, tables: SmootherTables, y: Array) -> Choice:
         """rho for one y, among those that are tabulated."""
-        found, grid = _search(tables, y), self.grid(tables.among.shape[-1])
+        found, grid = _search(tables, y), self.grid(tables.differences.inputs)
         best = jnp.argmin(found.profile)
         start = _seen(tables, tables.searched[best], found.log_kappa[best], y)
         chosen = self._polish(tables, tables.spectrum.eigenvalues[start.psi_index], start)
@@ -148,7 +148,7 @@ class GCV:
 
     def _on_finer_grid(self, tables: SmootherTables, chosen: _Candidate, y: Array) -> _Candidate:
         """The best psi among those that are tabulated around one, corners included."""
-        inputs = tables.among.shape[-1]
+        inputs = tables.differences.inputs
         per_input = self.grid(inputs).tabulated_per_input
         strides = per_input ** np.arange(inputs)[::-1]
         place = chosen.psi_index // strides % per_input
@@ -165,7 +165,7 @@ class GCV:
         """Move psi by `shift` (k,) cells and factorise there."""
         cell = self.grid(shift.size).cell
         psi = jnp.exp(tables.spectrum.log_psi[chosen.psi_index] + cell * shift)
-        moved = spectrum_at(self.correlation, psi, tables.among, tables.across, tables.functionals)
+        moved = spectrum_at(self.correlation, psi, tables.differences)
         start = chosen._replace(psi_index=jnp.asarray(-1), rotated=moved.vectors.T @ y, rest=jnp.asarray(0.0))
         return self._polish(tables, moved.eigenvalues, start).on(moved)
 

@@ -14,9 +14,16 @@ import numpy as np
 
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.spread import kronecker
-from l2calib.problem.experiment import Experiment
-from l2calib.process.correlation import Correlation, squared_differences
-from l2calib.process.spectrum import Spectrum, compressed_spectrum_over, spectrum_over
+from l2calib.problem.response import Response
+from l2calib.process.correlation import Correlation
+from l2calib.process.spectrum import (
+    Differences,
+    Functionals,
+    Sites,
+    Spectrum,
+    compressed_spectrum_over,
+    spectrum_over,
+)
 
 _GRID_PER_INPUT = {1: 81, 2: 20, 3: 7}
 _FINER = {2: 2}  # steps of the tabulated grid in one of the searched grid
@@ -90,17 +97,15 @@ class SmootherTables(NamedTuple):
     searched: Array  # their indices (S,)
     groups: tuple[Group, ...]  # the searched psi in their order
     log_kappa: Array  # (K,)
-    among: Array  # squared differences of the design, (n, n, k)
-    across: Array  # of nodes to design, (Q, n, k)
-    functionals: Array  # from values at the nodes to coordinates in the model's span, (Q, m)
+    differences: Differences  # of the design, and of nodes to design
 
 
-def keeps_model(experiment: Experiment, asked: bool) -> bool:
+def keeps_model(response: Response, asked: bool) -> bool:
     """Whether tables keep the eigenvectors in which the model has a part, asked for or not.
 
     With several inputs hardly any can be left out and a table is large, so one serves all methods.
     """
-    return asked or experiment.x.shape[1] > 1
+    return asked or response.inputs > 1
 
 
 @functools.lru_cache(maxsize=2)
@@ -109,18 +114,17 @@ def tables_over(
     correlation: Correlation,
     kappa_bounds: tuple[float, float],
     kappa_points: int,
-    experiment: Experiment,
+    response: Response,
     with_model: bool,
 ) -> SmootherTables:
     """Factorise C_XX over the grid; `with_model`, the spectra keep the eigenvectors in which the model has a part."""
-    x, nodes = experiment.x_unit, experiment.quadrature.nodes
-    functionals = experiment.node_span.functionals
-    psi = grid.values()
+    sites, functionals = Sites.of(response), Functionals.of(response)
+    psi, n = grid.values(), response.observations
     if grid.is_left:  # what is factorised off the grid has all of its eigenvectors
-        spectrum, sizes = spectrum_over(correlation, psi, x, nodes, functionals), np.full(len(psi), len(x))
+        spectrum, sizes = spectrum_over(correlation, psi, sites, functionals), np.full(len(psi), n)
     else:
-        seen = experiment.design_span.basis if with_model else np.zeros((len(x), 0))
-        spectrum, sizes = compressed_spectrum_over(correlation, psi, x, nodes, functionals, seen)
+        seen = response.design_span.basis if with_model else np.zeros((n, 0))
+        spectrum, sizes = compressed_spectrum_over(correlation, psi, sites, functionals, seen)
     searched = grid.searched()
     if grid.is_finer:  # by size, so that groups of them can do with short spectra
         searched = searched[np.argsort(sizes[searched], kind="stable")]
@@ -128,7 +132,7 @@ def tables_over(
     log_kappa = np.linspace(low, high, kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[searched][:, :, None])
     trace = inverse.sum(axis=1) + spectrum.left_out / np.exp(log_kappa)
-    complete = sizes == len(x)
+    complete = sizes == n
     return SmootherTables(
         spectrum,
         jnp.asarray(complete),
@@ -138,9 +142,7 @@ def tables_over(
             for part, square in _stretches(sizes[searched], inverse**2)
         ),
         jnp.asarray(log_kappa),
-        jnp.asarray(squared_differences(x, x)),
-        jnp.asarray(squared_differences(nodes, x)),
-        jnp.asarray(functionals),
+        Differences.of(sites, functionals),
     )
 
 
