@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from l2calib.methods.catalogue import METHODS
     from l2calib.methods.general_bayes import GeneralBayes
     from l2calib.methods.kennedy_ohagan import KennedyOHagan
+    from l2calib.methods.method import Density, Fit, Method, Prepared, Sampler, Smoothing, Workload
     from l2calib.methods.nonlinear_regression import NonlinearRegression
     from l2calib.methods.projected_l2 import ProjectedL2
     from l2calib.posterior.band import Band
     from l2calib.problem.distributions import Beta, Gamma, HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
     from l2calib.problem.experiment import Experiment
     from l2calib.problem.measure import Quadrature, gauss_legendre, sobol
+    from l2calib.problem.prior import Prior
     from l2calib.problem.problem import Problem
     from l2calib.results.batch import Batch
     from l2calib.results.calibration import Calibration
@@ -44,12 +46,14 @@ _HOMES = {
     "methods.catalogue": ("METHODS",),
     "methods.general_bayes": ("GeneralBayes",),
     "methods.kennedy_ohagan": ("KennedyOHagan",),
+    "methods.method": ("Density", "Fit", "Method", "Prepared", "Sampler", "Smoothing", "Workload"),
     "methods.nonlinear_regression": ("NonlinearRegression",),
     "methods.projected_l2": ("ProjectedL2",),
     "posterior.band": ("Band",),
     "problem.distributions": ("Beta", "Gamma", "HalfNormal", "LogNormal", "Normal", "TruncatedNormal", "Uniform"),
     "problem.experiment": ("Experiment",),
     "problem.measure": ("Quadrature", "gauss_legendre", "sobol"),
+    "problem.prior": ("Prior",),
     "problem.problem": ("Problem",),
     "results.batch": ("Batch",),
     "results.calibration": ("Calibration",),
@@ -87,8 +91,10 @@ __all__ = [
     "Calibration",
     "CalibrationFailed",
     "Comparison",
+    "Density",
     "Estimate",
     "Experiment",
+    "Fit",
     "Gamma",
     "GeneralBayes",
     "HalfNormal",
@@ -97,15 +103,21 @@ __all__ = [
     "L2CalibError",
     "L2Target",
     "LogNormal",
+    "Method",
     "NonlinearRegression",
     "Normal",
     "Prediction",
+    "Prepared",
+    "Prior",
     "Problem",
     "ProjectedL2",
     "Quadrature",
+    "Sampler",
+    "Smoothing",
     "Status",
     "TruncatedNormal",
     "Uniform",
+    "Workload",
     "calibrate",
     "calibrate_batch",
     "compare",

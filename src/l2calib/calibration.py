@@ -23,6 +23,8 @@ from l2calib.results.calibration import Calibration, checked_seed
 from l2calib.results.comparison import Comparison
 from l2calib.smoothers.gcv import Choice
 
+_MEMBERS = ("name", "smoothing", "prepare", "fit", "posterior")
+
 
 def calibrate(
     problem: Problem,
@@ -119,9 +121,23 @@ def compare(
 def _method(method: str | AnyMethod) -> AnyMethod:
     if isinstance(method, str):
         return method_named(method)
-    if all(hasattr(method, part) for part in ("prepare", "fit", "posterior")) and not isinstance(method, type):
-        return method
-    raise MethodError(f"the method is not one: received {method!r}; give a name or for example GeneralBayes().")
+    if isinstance(method, type):
+        name = method.__name__
+        raise MethodError(f"the method is not one but a class: received {name}; give an object of it, {name}().")
+    missing = [member for member in _MEMBERS if not hasattr(method, member)]
+    if missing:
+        raise MethodError(
+            f"the method is not one: received {method!r:.60}, which has no {' and no '.join(missing)}; "
+            "give a name or for example GeneralBayes()."
+        )
+    try:
+        hash(method)
+    except TypeError:
+        raise MethodError(
+            f"the method cannot be told from others, since it has no hash: received {method!r:.60}; "
+            "make its class a dataclass that is frozen."
+        ) from None
+    return method
 
 
 def _engine(engine: Engine | None, experiment: Experiment) -> Engine:

@@ -13,7 +13,7 @@ import numpy as np
 from l2calib.engines.engine import Engine
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.modes import Survey
-from l2calib.errors import Status
+from l2calib.errors import MethodError, Status, whole_number
 from l2calib.methods.method import Density, Fit, Method, Sampler, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.posterior.points import Points, Target
@@ -70,8 +70,12 @@ class Solver(Protocol[V_contra, D]):
 
 
 def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine, view: V, fit: Fit[D]) -> Solver[V, D]:
-    """The solver of a method; `view` and `fit` may be arrays or only their shapes."""
-    posteriors: list[Density | Sampler] = []
+    """The solver of a method; `view` and `fit` may be arrays or only their shapes.
+
+    Raises MethodError where what the method returns is not what its role says.
+    """
+    _check_fit(method.name, experiment.parameters, fit)
+    posteriors: list[Any] = []
 
     def look(view: V, fit: Fit[D]) -> Array:
         posteriors.append(method.posterior(experiment.prior, view, fit))
@@ -80,9 +84,36 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
     jax.eval_shape(look, view, fit)
     (posterior,) = posteriors
     if isinstance(posterior, Sampler):
-        return ByDraws(method, experiment.prior, posterior.draws)
+        return ByDraws(method, experiment.prior, whole_number(posterior.draws, "the number of draws", least=2))
+    if not isinstance(posterior, Density):
+        raise MethodError(
+            f"the posterior of '{method.name}' is neither a Density nor a Sampler: received a "
+            f"{type(posterior).__name__}; return one of the two."
+        )
     last = engine.levels(experiment.parameters) - 1
     return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
+
+
+def _check_fit(name: str, parameters: int, fit: Any) -> None:
+    """Raise MethodError unless this is a Fit of so many parameters."""
+    if not isinstance(fit, Fit):
+        raise MethodError(f"the fit of '{name}' is not a Fit: received a {type(fit).__name__}; return a Fit.")
+    rows = fit.starts.shape[0] if fit.starts.ndim == 2 else 1
+    expected = {"theta_hat": (parameters,), "starts": (rows, parameters), "status": ()}
+    optional = {part: () for part in ("gamma", "sigma2", "kappa") if getattr(fit, part) is not None}
+    for part, shape in (expected | optional).items():
+        _check_shape(f"'{part}' in the fit of '{name}'", getattr(fit, part), shape)
+    if not jnp.issubdtype(fit.status.dtype, jnp.integer):
+        raise MethodError(
+            f"'status' in the fit of '{name}' must be a whole number: received {fit.status.dtype}; "
+            "return 0 or flags of Status."
+        )
+
+
+def _check_shape(what: str, array: Array, expected: tuple[int, ...]) -> Array:
+    if jnp.shape(array) != expected:
+        raise MethodError(f"{what} must have shape {expected}: received {jnp.shape(array)}; return an array like that.")
+    return array
 
 
 @dataclass(frozen=True)
@@ -130,11 +161,12 @@ class ByEngine(Generic[V, D]):
 
     def _target(self, view: V, fit: Fit[D]) -> Target:
         """The posterior on the line."""
-        posterior, prior = self.method.posterior(self.prior, view, fit), self.prior
+        posterior, prior, name = self.method.posterior(self.prior, view, fit), self.prior, self.method.name
         assert isinstance(posterior, Density)
 
         def log_density(z: Array) -> Array:
-            return posterior.log_density(prior.from_line(z)) + jnp.sum(prior.log_slope(z))
+            value = posterior.log_density(prior.from_line(z))
+            return _check_shape(f"the log density of '{name}'", value, ()) + jnp.sum(prior.log_slope(z))
 
         return Target(log_density, prior.to_line(fit.starts), posterior.terms)
 
@@ -176,4 +208,6 @@ class ByDraws(Generic[V, D]):
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         posterior = self.method.posterior(self.prior, view, fit)
         assert isinstance(posterior, Sampler)
-        return posterior.draw(key, number), jnp.ones(number, dtype=bool)
+        theta = posterior.draw(key, number)
+        expected = (number, self.prior.dimension)
+        return _check_shape(f"what '{self.method.name}' draws", theta, expected), jnp.ones(number, dtype=bool)

@@ -1,7 +1,8 @@
 """What a method is: prepare an experiment once, map one y to what is learnt from it, and that to a posterior.
 
-A method that is not in a hurry has five members. How much memory it needs at once, and where its integration starts, is
-only about speed and has a default: see `Workload`.
+A method that is not in a hurry has five members, two of which may be plain attributes of its class. How much memory it
+needs at once, and where its integration starts, is only about speed and has a default: see `Workload`. The guide writes
+one from nothing: docs/own-method.md.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Fit(NamedTuple, Generic[D]):
 
     theta_hat: Array  # (p,)
     starts: Array  # (S, p): where the posterior's modes may be
-    status: Array
+    status: Array  # flags of `Status`, as one whole number
     detail: D  # arrays that only the method itself reads
     gamma: Array | None = None
     sigma2: Array | None = None
@@ -65,7 +66,10 @@ class Smoothing(NamedTuple):
 
 
 class Method(Protocol[S, V, D]):
-    """A calibration method: pure functions of arrays, for one dataset, which others vmap and compile."""
+    """A calibration method: pure functions of arrays, for one dataset, which others vmap and compile.
+
+    Programs are kept by method, so it is hashed and compared by its options: a frozen dataclass does both.
+    """
 
     @property
     def name(self) -> str: ...
@@ -77,13 +81,17 @@ class Method(Protocol[S, V, D]):
         """How the method smooths y; None if it does not."""
         ...
 
-    def prepare(self, experiment: Experiment) -> Prepared[S, V]: ...
-
-    def fit(self, experiment: Experiment, shared: S, y: Array, *, key: Array, choice: Choice | None) -> Fit[D]:
-        """What is learnt from y; `choice` is what the smoother has chosen for it, if that is known already."""
+    def prepare(self, experiment: Experiment) -> Prepared[S, V]:
+        """What is computed once for an experiment, whatever y."""
         ...
 
-    def posterior(self, prior: Prior, view: V, fit: Fit[D]) -> Density | Sampler: ...
+    def fit(self, experiment: Experiment, shared: S, y: Array, *, key: Array, choice: Choice | None) -> Fit[D]:
+        """What is learnt from y (n,); `choice` is what the smoother has chosen for it, if that is known already."""
+        ...
+
+    def posterior(self, prior: Prior, view: V, fit: Fit[D]) -> Density | Sampler:
+        """The posterior of theta; it sees no design but through the view."""
+        ...
 
 
 AnyMethod: TypeAlias = Method[Any, Any, Any]
