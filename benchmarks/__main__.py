@@ -111,13 +111,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test: the figures mean nothing")
     parser.add_argument("--write", action="store_true", help="put the table into README.md as well")
+    parser.add_argument("--batch", action="store_true", help="the rows of batches alone, to compare two commits by")
     options = parser.parse_args()
-    if options.quick and options.write:
-        parser.error("--quick measures nothing worth writing: leave one of the two out.")
+    if options.write and (options.quick or options.batch):
+        parser.error("--write takes the whole table, measured in earnest: leave --quick and --batch out.")
     effort = QUICK if options.quick else FULL
     rows, ours = batch_rows(effort)
-    rows += sampler_rows(effort, ours)
-    rows += process_rows(effort)
+    if not options.batch:
+        rows += sampler_rows(effort, ours) + process_rows(effort)
     machine = (
         f"One run on {os.cpu_count()} cores ({platform.machine()}, Python {platform.python_version()}). Ratios are one "
         "sampler's 50,000 draws over one of our datasets in a batch, without compilation and the samplers' warm-up."

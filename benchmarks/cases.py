@@ -72,8 +72,8 @@ def case(number: int, n: int) -> Case:
     return Case(number, x, y, rule, values, theta_hat, losses.gamma(V, W))
 
 
-def datasets(number: int, n: int, batch: int) -> Array:
-    """A batch of responses (batch, n) on the design of ``case``."""
+def datasets(number: int, n: int, batch: int, run: int = 0) -> Array:
+    """A batch of responses (batch, n) on the design of ``case``, others for every run."""
     chosen = configuration(number)
-    noise = np.random.default_rng(SEED + 1).standard_normal((batch, n))
+    noise = np.random.default_rng(SEED + 1 + run).standard_normal((batch, n))
     return np.asarray(chosen.mu(design(n, chosen.k)) + np.sqrt(chosen.sigma2) * noise)
