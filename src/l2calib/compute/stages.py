@@ -139,7 +139,7 @@ def solve_one(method: AnyMethod, experiment: Experiment, engine: Engine, y: np.n
     """One dataset with its weighted points."""
     shared, view = prepared(method, experiment)
     stages = _stages(method, experiment, engine)
-    fit = stages.fit(shared, jnp.asarray(y), key)
+    fit = stages.fit(shared, jnp.asarray(experiment.whiten(y)), key)
     survey = None if stages.survey is None else stages.survey(view, fit)
     level = stages.solver.first_level
     if level < stages.solver.last_level and not stages.posterior(level).ready:
@@ -171,9 +171,10 @@ def independent_draws(
     at_once = 2 ** int(np.ceil(np.log2(max(2 * number, _FEWEST_DRAWS))))
     drawer = _drawer(method, experiment, answer.solver, answer.level, min(at_once, answer.solver.most_draws))
     kept: list[np.ndarray] = []
+    whitened = jnp.asarray(experiment.whiten(y))
     while sum(map(len, kept)) < number:
         key, step = jax.random.split(key)
-        theta, accepted = (np.asarray(a) for a in drawer(shared, view, jnp.asarray(y), fit_key, step))
+        theta, accepted = (np.asarray(a) for a in drawer(shared, view, whitened, fit_key, step))
         kept.append(theta[accepted])
     return np.concatenate(kept)[:number]
 
