@@ -1,7 +1,7 @@
 """The references, written by the code itself: `{command-line}` from the typer app, `{public-names}` by autodoc.
 
 {command-line} l2calib.cli:app
-{public-names} calibration result     (with `:undocumented:`, members that need no docstring too)
+{public-names} calibration losses     (with `:undocumented:`, members that need no docstring too)
 {public-names}                        (what no directive of the page has named)
 """
 
