@@ -153,5 +153,5 @@ def _key(seed: Array) -> Array:
     return jax.random.fold_in(jax.random.key(seed), 0)
 
 
-def _keys(seeds: Sequence[int]) -> Any:
+def _keys(seeds: Sequence[int]) -> Array:
     return jax.vmap(_key)(jnp.asarray(seeds))
