@@ -194,10 +194,14 @@ def test_the_lock_of_a_killed_run_does_not_stay(tmp_path):
 def test_what_a_killed_run_left_half_written_is_cleaned_away(folder):
     place = folder / "blocks/configuration=line/n=10/errors=normal/method=nlm"
     (place / ".00007.parquet.123.partial").write_bytes(b"half")
+    (place / ".00008.parquet.a1b2.partial").mkdir()
+    (place / ".00008.parquet.a1b2.partial" / "00008.parquet").write_bytes(b"half")
     (folder / ".study.json.123.partial").write_text("{")
+    (folder / ".study.json.a1b2.partial").mkdir()
+    (folder / ".report.html.a1b2.partial").mkdir()  # of somebody who reports on it meanwhile
     with Store.open(folder, plan()) as store:
         assert store.missing(store.plan.cells()) == []
-    assert not list(folder.rglob("*.partial"))
+    assert [path.name for path in folder.rglob("*.partial")] == [".report.html.a1b2.partial"]
 
 
 def test_a_run_killed_before_its_record_was_written_begins_again(tmp_path):

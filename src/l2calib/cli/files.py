@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from l2calib.errors import SpecError
+from l2calib.results.writing import staged, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,32 +32,31 @@ def write(folder: Path, texts: Mapping[str, str], results: Sequence[Calibration]
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".l2calib-", dir=folder) as name:
-            staging = Path(name)
+        with staged(folder) as staging:
             for file, text in texts.items():
                 (staging / file).write_text(text + "\n", encoding="utf-8")
             for result in results:
                 result.save(staging / f"{result.method}.nc")
             save_figure(plot_calibration(results), staging / "calibration")
-            ready = sorted(staging.iterdir())
-            for path in ready:
-                if (folder / path.name).is_dir():
-                    raise SpecError(
-                        f"the results cannot go into '{folder}' because '{path.name}' is a folder there; "
-                        "name another folder."
-                    )
-            return [path.replace(folder / path.name) for path in ready]
+            written = [folder / path.name for path in sorted(staging.iterdir())]
+            _refuse_folders(written, folder)
+            return written  # when they have moved
     except OSError as error:
         raise SpecError(f"the results cannot be written into '{folder}': {error.strerror or error}.") from None
+
+
+def _refuse_folders(written: Sequence[Path], folder: Path) -> None:
+    for path in written:
+        if path.is_dir():
+            raise SpecError(
+                f"the results cannot go into '{folder}' because '{path.name}' is a folder there; name another folder."
+            )
 
 
 def write_text(file: Path, text: str, what: str) -> None:
     """Write one file."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".l2calib-", dir=file.parent) as name:
-            staged = Path(name) / file.name
-            staged.write_text(text, encoding="utf-8")
-            staged.replace(file)
+        write_whole(file, text.encode())
     except OSError as error:
         raise SpecError(f"{what} cannot be written as '{file}': {error.strerror or error}.") from None

@@ -7,7 +7,6 @@ its scaling is by the bootstrap.
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from l2calib.errors import DataError, SpecError
 from l2calib.methods.catalogue import Style, styles_of
 from l2calib.plots import save_figure
+from l2calib.results.writing import staged
 from l2calib.study.scales import show_coverage, show_decades, show_mean
 
 if TYPE_CHECKING:
@@ -39,11 +39,10 @@ def write_figures(frame: pd.DataFrame, folder: Path) -> list[Path]:
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".l2calib-", dir=folder) as name:
-            staging = Path(name)
+        with staged(folder) as staging:
             for stem, figure in _all_figures(frame):
                 save_figure(figure, staging / stem)
-            return [path.replace(folder / path.name) for path in sorted(staging.iterdir())]
+            return [folder / path.name for path in sorted(staging.iterdir())]  # when they have moved
     except OSError as error:
         raise SpecError(f"the figures cannot be written into '{folder}': {error.strerror or error}.") from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2calib.errors import L2CalibError, SpecError
+from l2calib.results.writing import PARTIAL, write_whole
 from l2calib.study.block import design_digest, identity
 from l2calib.study.plan import Cell, Plan, Task
 from l2calib.study.record import Record
@@ -26,27 +28,8 @@ from l2calib.study.sealed import DamagedError, about, seal, unseal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RECORD, _LOCK, _PARTIAL = "study.json", ".lock", ".partial"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The file is there with all of the data, or as it was."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # not every file system syncs folders
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+_RECORD, _LOCK = "study.json", ".lock"
+_DESIGNS, _BLOCKS = "designs", "blocks"
 
 
 class Archive:
@@ -68,7 +51,7 @@ class Archive:
     def path(self, cell: Cell) -> Path:
         """Where the block of a cell is kept."""
         levels = f"configuration={cell.configuration}", f"n={cell.n}", f"errors={cell.errors}", f"method={cell.method}"
-        return self.folder.joinpath("blocks", *levels, f"{cell.block:05d}.parquet")
+        return self.folder.joinpath(_BLOCKS, *levels, f"{cell.block:05d}.parquet")
 
     def block(self, cell: Cell) -> tuple[pa.Table, dict[str, Any]]:
         """The table of a block and what is known about it.
@@ -96,7 +79,7 @@ class Archive:
         return self._designs[inputs, n]
 
     def _design_path(self, inputs: int, n: int) -> Path:
-        return self.folder / "designs" / f"n={n},k={inputs}.parquet"
+        return self.folder / _DESIGNS / f"n={n},k={inputs}.parquet"
 
     def _design_identity(self, inputs: int, n: int) -> dict[str, Any]:
         return {"n": n, "k": inputs, "levels": self.record.levels, "seed": self.record.seed}
@@ -136,12 +119,11 @@ class Store(Archive):
             _refuse_other_things(place)
             lock = _lock(place)
             try:
-                for stale in place.rglob(f".*{_PARTIAL}"):
-                    stale.unlink(missing_ok=True)
+                _sweep(place)
                 record = _read_record(place) if (place / _RECORD).exists() else Record.begin(plan)
                 record.refuse_another(plan, place)
                 record = record.with_request(plan, command)
-                write_atomically(place / _RECORD, record.to_json().encode())
+                write_whole(place / _RECORD, record.to_json().encode())
             except BaseException:
                 os.close(lock)
                 raise
@@ -228,7 +210,7 @@ class Store(Archive):
     def _write(self, path: Path, data: bytes, what: str) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, data)
+            write_whole(path, data)
         except OSError as error:
             raise L2CalibError(
                 f"{what} of the study cannot be written as '{path}': {error.strerror or error}; "
@@ -252,11 +234,23 @@ def _refuse_other_things(folder: Path) -> None:
     """Raise SpecError if there are files in the folder that no study put there."""
     if (folder / _RECORD).exists():
         return
-    others = [each.name for each in folder.iterdir() if each.name != _LOCK and not each.name.endswith(_PARTIAL)]
+    others = [each.name for each in folder.iterdir() if each.name != _LOCK and not each.name.endswith(PARTIAL)]
     if others:
         raise SpecError(
             f"the folder '{folder}' holds no study but other things, such as '{min(others)}'; name another folder."
         )
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a run that was killed left half written; others may be writing a report or a summary beside it."""
+    stale = list(folder.glob(f".{_RECORD}.*{PARTIAL}"))
+    for part in (_DESIGNS, _BLOCKS):
+        stale += (folder / part).rglob(f".*{PARTIAL}")
+    for path in stale:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:  # as they were written before each had a folder
+            path.unlink(missing_ok=True)
 
 
 def _read_record(folder: Path) -> Record:

@@ -11,10 +11,11 @@ import numpy as np
 
 from l2calib.errors import L2CalibError, SpecError, Status
 from l2calib.methods.catalogue import PAPER_METHODS
+from l2calib.results.writing import write_whole
 from l2calib.study.error_laws import ERROR_LAWS
 from l2calib.study.plan import Cell
 from l2calib.study.sealed import DamagedError
-from l2calib.study.storage import Archive, write_atomically
+from l2calib.study.storage import Archive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +188,7 @@ def write_summary(frame: pd.DataFrame, path: str | Path) -> None:
         data = sink.getvalue()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, data)
+        write_whole(file, data)
     except OSError as error:
         raise SpecError(f"the summary cannot be written as '{file}': {error.strerror or error}.") from None
 
