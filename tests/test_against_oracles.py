@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 import l2calib as l2
+from l2calib.results.computed import Computed
 from tests.oracles import kennedy_ohagan, losses
 from tests.oracles.configurations import configuration, simulate
 from tests.oracles.metropolis import metropolis
@@ -195,9 +196,8 @@ def test_posterior(number: int, method: str) -> None:
         assert_agrees(result, brute_force(number, method))
     engine = l2.NUTS(draws=8_000, chains=4)
     sampled = l2.calibrate(problem(number, N, SEED), method, seed=1, engine=engine)
-    points = sampled.solution.points
-    assert points is not None
-    draws = np.asarray(sampled.problem.experiment.prior.from_line(points.z))
+    assert isinstance(sampled.posterior, Computed)
+    draws = np.asarray(sampled.prior.from_line(sampled.posterior.points.z))
     assert_chain_agrees(draws.reshape(4, 2000, -1), result)
     assert not result.status & l2.Status.INACCURATE, result.numerical_error
 

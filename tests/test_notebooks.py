@@ -36,7 +36,7 @@ def tree(result, tmp_path_factory):
     """As it is after a journey through a file."""
     path = tmp_path_factory.mktemp("tree") / "nlm.nc"
     result.save(path)
-    return l2.load(path)
+    return l2.load(path).to_datatree()
 
 
 class Page(html.parser.HTMLParser):

@@ -21,6 +21,7 @@ from l2calib.problem.problem import Problem
 from l2calib.results.batch import Batch
 from l2calib.results.calibration import Calibration, checked_seed
 from l2calib.results.comparison import Comparison
+from l2calib.results.computed import Computed, computed
 from l2calib.smoothers.gcv import Choice
 
 _MEMBERS = ("name", "smoothing", "prepare", "fit", "posterior")
@@ -46,7 +47,7 @@ def calibrate(
     started = time.perf_counter()
     answer = solve_one(calibrator, experiment, integrator, problem.y, key)
     seconds = time.perf_counter() - started
-    result = Calibration(problem, calibrator, integrator, answer, seed, seconds, key)
+    result = computed(Computed(problem, calibrator, integrator, answer, key), int(seed), seconds)
     if result.status.failed:
         # A minimum on the boundary does not fail, but it may be why no gamma exists.
         causes = Status.FLAT_LOSS | Status.NOT_FINITE | Status.MINIMUM_ON_BOUNDARY

@@ -15,7 +15,7 @@ from l2calib.errors import DataError, suggest
 from l2calib.methods.catalogue import Style, styles_of
 from l2calib.numerics.arrays import jnp
 from l2calib.posterior.band import Band
-from l2calib.results.calibration import Calibration
+from l2calib.results.calibration import Calibration, problem_of
 from l2calib.results.prediction import along
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+    from l2calib.problem.problem import Problem
 
 Results: TypeAlias = "Calibration | Iterable[Calibration]"
 
@@ -41,10 +43,11 @@ def plot_fit(results: Results, ax: Axes | None = None) -> Axes:
     """Draw the data with the model at each posterior mean; with several inputs, fitted against observed."""
     shown = _several(results)
     ax = _axes(ax)
-    if len(shown[0].problem.input_names) == 1:
-        _fit_over_input(shown, ax)
+    problem = problem_of(shown[0], "plotting the fit")
+    if len(problem.input_names) == 1:
+        _fit_over_input(problem, shown, ax)
     else:
-        _fit_against_response(shown, ax)
+        _fit_against_response(problem, shown, ax)
     ax.legend(frameon=False, loc="upper left", handlelength=3)
     return ax
 
@@ -77,8 +80,8 @@ def plot_prediction(
 
     With several inputs the curves hold the others at the middle of their ranges, and the data do not.
     """
-    ax, problem = _axes(ax), result.problem
-    name = _chosen_input(result, input)
+    ax, problem = _axes(ax), problem_of(result, "plotting a prediction")
+    name = _chosen_input(problem, input)
     predicted = result.predict(along(problem.experiment.box, name, _CURVE_POINTS), level)
     alone = len(problem.input_names) == 1
     label = "observed" if alone else "observed, other inputs vary"
@@ -100,12 +103,13 @@ def plot_bias(
 ) -> Axes:
     """Draw what the system has beyond the model, with its band, along one input; zero is a thin line."""
     shown = _several(results)
-    ax, name = _axes(ax), _chosen_input(shown[0], input)
+    problem = problem_of(shown[0], "plotting the bias")
+    ax, name = _axes(ax), _chosen_input(problem, input)
     ax.axhline(0, color=_PALE, lw=0.8, zorder=1)
     for result, style in zip(shown, _styles(shown), strict=True):
-        predicted = result.predict(along(result.problem.experiment.box, name, _CURVE_POINTS), level)
+        predicted = result.predict(along(problem.experiment.box, name, _CURVE_POINTS), level)
         _band(ax, predicted.inputs[name], predicted.bias, style)
-    ax.set(xlabel=name, ylabel=f"bias of {shown[0].problem.response}")
+    ax.set(xlabel=name, ylabel=f"bias of {problem.response}")
     ax.margins(x=0.01)
     ax.legend(frameon=False, handlelength=3)
     _bare(ax)
@@ -135,7 +139,7 @@ def plot_joint(results: Results, first: str, second: str, ax: Axes | None = None
 def plot_calibration(results: Results) -> Figure:
     """Draw the data with the fitted curves, and below them the marginal density of each parameter."""
     shown = _several(results)
-    parameters = shown[0].problem.parameter_names
+    parameters = shown[0].parameter_names
     columns = min(len(parameters), _PER_ROW)
     rows = -(-len(parameters) // columns)
     figure = Figure(figsize=(7.2, 3.4 + 2.5 * rows), layout="constrained")
@@ -156,8 +160,7 @@ def save_figure(figure: Figure, stem: Path) -> None:
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
 
 
-def _fit_over_input(shown: Sequence[Calibration], ax: Axes) -> None:
-    problem = shown[0].problem
+def _fit_over_input(problem: Problem, shown: Sequence[Calibration], ax: Axes) -> None:
     (name,) = problem.input_names
     low, high = problem.inputs[name]
     x = np.linspace(low, high, 300)
@@ -169,8 +172,7 @@ def _fit_over_input(shown: Sequence[Calibration], ax: Axes) -> None:
     _bare(ax)
 
 
-def _fit_against_response(shown: Sequence[Calibration], ax: Axes) -> None:
-    problem = shown[0].problem
+def _fit_against_response(problem: Problem, shown: Sequence[Calibration], ax: Axes) -> None:
     columns = dict(zip(problem.input_names, problem.x.T, strict=True))
     ax.axline((float(problem.y.mean()),) * 2, slope=1, color=_PALE, lw=0.8)
     for (result, style), marker in zip(zip(shown, _styles(shown), strict=True), "osD^vP*X<>", strict=False):
@@ -180,8 +182,8 @@ def _fit_against_response(shown: Sequence[Calibration], ax: Axes) -> None:
     _bare(ax)
 
 
-def _chosen_input(result: Calibration, name: str | None) -> str:
-    names = result.problem.input_names
+def _chosen_input(problem: Problem, name: str | None) -> str:
+    names = problem.input_names
     if name is None:
         return names[0]
     if name not in names:
@@ -201,7 +203,7 @@ def _heights(mass: NDArray[np.float64], shares: Sequence[float]) -> NDArray[np.f
 
 
 def _prior(result: Calibration, parameter: str, low: float, high: float, ax: Axes) -> None:
-    distribution = result.problem.experiment.prior.distributions[parameter]
+    distribution = result.prior.distributions[parameter]
     grid = np.linspace(low, high, 200)
     density = np.exp(np.asarray(distribution.log_density(jnp.asarray(grid))))
     ax.plot(grid, density, color=_PALE, lw=0.8, label="prior", zorder=1)

@@ -57,5 +57,5 @@ def _entry(result: Calibration) -> dict[str, Any]:
         "messages": result.messages,
         "numerical_error": result.numerical_error,
         "engine": result.engine,
-        "level": result.answer.level,
+        "level": result.level,
     }

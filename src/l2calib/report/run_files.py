@@ -10,7 +10,7 @@ import numpy as np
 
 from l2calib.errors import DataError
 from l2calib.posterior.band import Band
-from l2calib.results.files import load
+from l2calib.results.files import read_tree
 from l2calib.results.prediction import tree_name
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _found(folder: Path, answer: dict[str, Any], entry: dict[str, Any], origin: dict[str, Any]) -> Found:
-    tree = load(folder / f"{answer['method']}.nc")
+    tree = read_tree(folder / f"{answer['method']}.nc")
     marginals = tree["marginals"]
     return Found(
         method=answer["method"],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+LEVEL = 0.95  # of a band, unless told otherwise
 _SHOWN_POINTS = 10
 
 
