@@ -1,12 +1,14 @@
 """Numbers as people read them: the one rule that terminal, notebook and report share."""
 
 import math
+import runpy
 
 import numpy as np
 import pytest
 
 from l2calib.display import html as markup
 from l2calib.display.numbers import named, rounded, short
+from l2calib.display.words import reason_of
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,13 @@ def test_a_table_of_a_notebook_follows_its_sd():
     cells = markup.table(("name", "mean", "sd"), rows, sd="sd")
     assert [text in cells for text in (">1.2346<", ">0.0214<", ">123460<", ">2140<")] == [True] * 4
     assert ">1.235<" in markup.table(("name", "mean", "sd"), rows)
+
+
+def test_an_exception_is_told_in_a_clause(tmp_path):
+    file = tmp_path / "broken.py"
+    file.write_text("x = 1\nraise ValueError('two\\n  lines')\n")
+    with pytest.raises(ValueError, match="two") as caught:
+        runpy.run_path(str(file))
+    assert reason_of(caught.value, str(file)) == "ValueError: two lines (line 2)"
+    assert reason_of(caught.value) == "ValueError: two lines"
+    assert reason_of(SystemExit()) == "SystemExit"

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from l2calib.cli.terminal import (
-    BAD_INPUT,
-    failures_as_sentences,
-    one_line,
-    say,
-    show,
-    silent_stdout,
-    stopped_by_interrupt,
-)
+from l2calib.cli.terminal import BAD_INPUT, failures_as_sentences, say, show, silent_stdout, stopped_by_interrupt
+from l2calib.display.words import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +41,7 @@ def check(
         for warning in description["warnings"] if description is not None else []:
             say(f"warning: {warning['sentence']}")
         if mistakes:
-            say(f"{_counted(mistakes)} in '{spec}'; mend and check again.")
+            say(f"{counted(len(mistakes), 'mistake')} in '{spec}'; mend and check again.")
             raise typer.Exit(BAD_INPUT)
 
 
@@ -77,7 +70,3 @@ def _laid_out(description: _Description) -> str:
         textwrap.fill(sentence, width, initial_indent=heading.ljust(margin), subsequent_indent=" " * margin)
         for heading, sentence in lines
     )
-
-
-def _counted(mistakes: Sequence[Mistake]) -> str:
-    return "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from l2calib.display.words import one_line, reason_of
 from l2calib.errors import InputError, L2CalibError
 
 if TYPE_CHECKING:
@@ -105,15 +106,10 @@ def failures_as_sentences() -> Iterator[None]:
     except Exception as error:  # the last line of defence: no user is shown a traceback unasked
         if os.environ.get("L2CALIB_TRACEBACK"):
             raise
-        say(f"failed unexpectedly with {type(error).__name__}: {error}; set L2CALIB_TRACEBACK=1 to see where.")
+        say(f"failed unexpectedly with {reason_of(error)}; set L2CALIB_TRACEBACK=1 to see where.")
         raise typer.Exit(FAILED) from None
 
 
 def say(sentence: str) -> None:
     """Tell people, on stderr, what is not part of the answer."""
     typer.echo(f"l2calib: {one_line(sentence)}", err=True)
-
-
-def one_line(sentence: str) -> str:
-    """A sentence without the line breaks that what it quotes may hold."""
-    return " ".join(sentence.split())

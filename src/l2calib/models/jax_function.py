@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from l2calib.display.words import reason_of
 from l2calib.errors import ModelError, suggest
 from l2calib.models.model import check_distinct
 from l2calib.numerics.arrays import Array, jax, jnp
@@ -104,8 +105,7 @@ def _untraceable(error: BaseException) -> ModelError:
             "write it with jax.numpy, and with jax.numpy.where instead of if."
         )
     else:
-        reason = " ".join(str(error).split())[:200]
-        sentence = f"the model raised {type(error).__name__}: {reason}; mend it before calibrating."
+        sentence = f"the model raised {reason_of(error):.200}; mend it before calibrating."
     fault = ModelError(sentence)
     fault.__cause__ = error
     return fault

@@ -8,13 +8,13 @@ import inspect
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+from l2calib.display.words import reason_of
 from l2calib.errors import ModelError, suggest
 from l2calib.models.jax_function import argument_faults
 from l2calib.models.model import Model
@@ -114,15 +114,9 @@ def _run(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # the file is the user's, so anything may come out of it
-        raise ModelError(f"the model file '{path}' cannot be imported: {_reason(error, path)}; mend it.") from None
+        raise ModelError(
+            f"the model file '{path}' cannot be imported: {reason_of(error, str(path.resolve()))}; mend it."
+        ) from None
     finally:
         sys.path.pop(0)
     return module
-
-
-def _reason(error: BaseException, path: Path) -> str:
-    said = " ".join(str(error).split())
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
-    where = f" (line {lines[-1]})" if lines else ""
-    return f"{type(error).__name__}{': ' if said else ''}{said}{where}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from l2calib.display import numbers
+from l2calib.display.words import counted, listed
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["NOTHING", "capitalised", "counted", "listed", "rounded", "short"]
 
 NOTHING = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"  # as wide as a plus
@@ -24,17 +23,6 @@ def short(value: float | None, digits: int = 4) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     return numbers.short(value, digits).replace("-", _MINUS)
-
-
-def listed(names: Sequence[str], last: str = "and") -> str:
-    """The names with commas, and a word before the last."""
-    *before, final = names
-    return f"{', '.join(before)} {last} {final}" if before else final
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: '1 method', '63 observations'."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def capitalised(sentence: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2calib.display.numbers import short
+from l2calib.display.words import listed
 from l2calib.methods.catalogue import DEFAULT_IN_WORDS, DEFAULT_METHOD
 from l2calib.models.kinds import kind_called
 from l2calib.problem import distributions as catalogue
@@ -112,7 +113,6 @@ def _replicates_in_words(told: dict[str, int], observations: int) -> str:
 
 
 def _target(problem: Problem) -> str:
-    *others, last = problem.parameter_names
-    theta = f"{', '.join(others)} and {last}" if others else last
+    theta = listed(problem.parameter_names)
     where = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in problem.inputs.items())
     return f"theta_L2: the {theta} for which the model is closest to the system, in mean square over {where}"

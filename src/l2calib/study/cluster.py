@@ -15,6 +15,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from l2calib.display.words import reason_of
 from l2calib.errors import L2CalibError, SpecError
 from l2calib.study.block import versions
 from l2calib.study.runner import Broken, Event, Lost, Note, Ready
@@ -90,7 +91,7 @@ class ClusterCrew(Generic[T]):
         try:
             kind, said = future.result()
         except BaseException as error:  # being cancelled is none of the usual exceptions
-            kind, said = _DIED, f"Dask failed with {type(error).__name__}: {error}".encode()
+            kind, said = _DIED, f"Dask failed with {reason_of(error)}".encode()
         with self._lock:
             if self._futures.get(slot) is not future:  # given up meanwhile
                 return
@@ -180,16 +181,15 @@ def _connect(address: str) -> Any:
         asyncio.run(knock())
         return distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except Exception as error:  # Dask's errors have no common parent
-        said = " ".join(str(error).split())
         raise SpecError(
-            f"no Dask scheduler answers at '{address}' ({type(error).__name__}: {said}); "
+            f"no Dask scheduler answers at '{address}' ({reason_of(error)}); "
             "give the address that 'dask scheduler' prints, like tcp://127.0.0.1:8786."
         ) from None
 
 
 def _difference(ours: dict[str, str], theirs: dict[str, str] | BaseException) -> str:
     if isinstance(theirs, BaseException):
-        return f"it fails with {type(theirs).__name__}: {theirs}; install l2calib {ours['l2calib']} there."
+        return f"it fails with {reason_of(theirs)}; install l2calib {ours['l2calib']} there."
     wrong = [f"{package} {theirs.get(package)} instead of {ours[package]}" for package in ours]
     wrong = [each for each, package in zip(wrong, ours, strict=True) if theirs.get(package) != ours[package]]
     return f"it has {', '.join(wrong)}; install the same versions everywhere."

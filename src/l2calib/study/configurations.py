@@ -9,7 +9,6 @@ import functools
 import math
 import re
 import sys
-import traceback
 import types
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from l2calib.display.words import reason_of
 from l2calib.errors import InputError, ModelError, SpecError, suggest
 from l2calib.estimates import L2Target, target
 from l2calib.models.kinds import as_model
@@ -123,7 +123,7 @@ def _values(system: Callable[..., Any], box: Box, x: np.ndarray) -> np.ndarray:
         returned = np.asarray(system(**{name: jnp.asarray(x[:, j]) for j, name in enumerate(box.names)}), dtype=float)
     except (Exception, SystemExit) as error:  # the function is the user's, so anything may come out of it
         raise ModelError(
-            f"the system mu cannot be evaluated: {_reason(error):.200}; "
+            f"the system mu cannot be evaluated: {reason_of(error):.200}; "
             f"give a function of {', '.join(box.names)} that is written with jax.numpy."
         ) from None
     if returned.shape not in ((), (len(x),)) or not np.isfinite(returned).all():
@@ -203,8 +203,8 @@ def load_configurations(path: str | Path) -> dict[str, Configuration]:
     try:
         source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SpecError(f"the file of configurations '{file}' cannot be read: {reason}.") from None
+        said = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SpecError(f"the file of configurations '{file}' cannot be read: {said}.") from None
     return configurations_in(source, str(file))
 
 
@@ -218,14 +218,14 @@ def configurations_in(source: str, origin: str = "own configurations") -> dict[s
         exec(compile(source, origin, "exec"), vars(module))  # noqa: S102 - the user's own file is the study
     except ModuleNotFoundError as error:
         raise SpecError(
-            f"the file of configurations '{origin}' cannot be imported: {_reason(error, origin)}; "
+            f"the file of configurations '{origin}' cannot be imported: {reason_of(error, origin)}; "
             "a worker elsewhere has nothing but its text, so put all it needs into it."
         ) from None
     except InputError as error:
         raise SpecError(f"the file '{origin}' cannot be used: {error}") from None
     except (Exception, SystemExit) as error:
         raise SpecError(
-            f"the file of configurations '{origin}' cannot be imported: {_reason(error, origin)}."
+            f"the file of configurations '{origin}' cannot be imported: {reason_of(error, origin)}."
         ) from None
     given = _listed(vars(module).get("configurations"), origin)
     return {each.name: replace(each, source=source) for each in given}
@@ -270,10 +270,3 @@ def chosen(configurations: Mapping[str, Configuration], names: Sequence[str]) ->
                 f"the configurations are {', '.join(configurations)}."
             )
     return {name: configurations[name] for name in names}
-
-
-def _reason(error: BaseException, origin: str | None = None) -> str:
-    said = " ".join(str(error).split())
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == origin]
-    where = f" (line {lines[-1]})" if lines else ""
-    return f"{type(error).__name__}{': ' if said else ''}{said}{where}"

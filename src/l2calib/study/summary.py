@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib.display.words import one_line
 from l2calib.errors import L2CalibError, SpecError, Status
 from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.results.writing import write_whole
@@ -211,8 +212,7 @@ def load_summary(path: str | Path) -> pd.DataFrame:
         if not missing:
             return _frame(frame)
     except (OSError, ValueError) as error:  # pyarrow's errors are both
-        reason = " ".join(str(error).split())
-        raise SpecError(f"the summary '{place}' cannot be read: {reason:.200}.") from None
+        raise SpecError(f"the summary '{place}' cannot be read: {one_line(str(error)):.200}.") from None
     raise SpecError(
         f"the summary '{place}' has no column '{missing[0]}'; name a file written by 'l2calib study summary'."
     )

@@ -21,6 +21,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
+from l2calib.display.words import one_line, reason_of
 from l2calib.errors import L2CalibError
 from l2calib.study.memory import give_back
 from l2calib.study.runner import Broken, Done, Event, Lost, Raised, Ready
@@ -250,8 +251,7 @@ def _answer(asked: bytes) -> bytes:
 
 
 def _sentence(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return said if isinstance(error, L2CalibError) else f"{type(error).__name__}{': ' if said else ''}{said}."
+    return one_line(str(error)) if isinstance(error, L2CalibError) else f"{reason_of(error)}."
 
 
 def _ignore_broken_caches() -> None:
