@@ -13,6 +13,7 @@ from l2calib.report.methods import prose
 from l2calib.report.words import NOTHING, counted, listed, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
 from l2calib.study.claims.cells import NOMINAL, paper_rows
+from l2calib.study.error_laws import ERRORS_IN_WORDS
 from l2calib.study.scales import COVERAGES, stretch
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from l2calib.study.record import Record
 
 _SIZE = "observations, n"
-_LAWS = {"normal": "normal errors", "t": "t errors (3 degrees of freedom)", "skew-normal": "skew-normal errors"}
 _SE_DIGITS = 2  # a Monte Carlo error is itself known to a percent or so
 _BARS = "Bars: 2 Monte Carlo standard errors."
 
@@ -39,7 +39,7 @@ def study_page(name: str, frame: pd.DataFrame, record: Record | None) -> dict[st
         "methods": list(labels_of(frame["method"])),
         "choosers": [
             {"name": "configuration", "legend": "Configuration", "options": configurations},
-            {"name": "errors", "legend": "Errors", "options": [_LAWS.get(law, law) for law in laws]},
+            {"name": "errors", "legend": "Errors", "options": [ERRORS_IN_WORDS.get(law, law) for law in laws]},
         ],
         "groups": [
             _group(rows, configuration, law, {"configuration": i, "errors": j})
@@ -73,11 +73,11 @@ def _replications(rows: pd.DataFrame) -> str:
 def _group(rows: pd.DataFrame, configuration: str, law: str, when: dict[str, int]) -> dict[str, Any]:
     """What is shown for one configuration and one error law."""
     rows = rows.sort_values("n", kind="stable")
-    where = f"configuration {configuration}, {_LAWS.get(law, law)}"
+    where = f"configuration {configuration}, {ERRORS_IN_WORDS.get(law, law)}"
     parameters = dict.fromkeys(rows["parameter"])
     panels = {name: _panels(rows[rows["parameter"] == name], name, where) for name in parameters}
     return {
-        "title": f"Configuration {configuration}, {_LAWS.get(law, law)}",
+        "title": f"Configuration {configuration}, {ERRORS_IN_WORDS.get(law, law)}",
         "when": when,
         "failed": int(rows.drop_duplicates(["n", "method"])["failed"].sum()),
         "replications": _replications(rows),

@@ -16,6 +16,11 @@ _SLANT = 8.0  # alpha
 _DELTA = _SLANT / math.hypot(1, _SLANT)
 _SKEW_MEAN = _DELTA * math.sqrt(2 / math.pi)
 _SKEW_SD = math.sqrt(1 - _SKEW_MEAN**2)
+ERRORS_IN_WORDS = {
+    "normal": "normal errors",
+    "t": f"t errors ({_DEGREES_OF_FREEDOM} degrees of freedom)",
+    "skew-normal": "skew-normal errors",
+}
 
 
 @dataclass(frozen=True)

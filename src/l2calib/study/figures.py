@@ -18,6 +18,7 @@ from l2calib.errors import DataError, SpecError
 from l2calib.methods.catalogue import Style, styles_of
 from l2calib.plots import save_figure
 from l2calib.results.writing import staged
+from l2calib.study.error_laws import ERROR_LAWS, ERRORS_IN_WORDS
 from l2calib.study.scales import show_coverage, show_decades, show_mean
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _INK, _PALE, _BAND = "#222222", "#8A8A8A", "#E4E4E4"
 _WIDTH = 7.2
 _SIZE = "observations, $n$"
 _NORMAL = "normal"
-_ERRORS = {"normal": "normal errors", "t": "t errors (3 degrees of freedom)", "skew-normal": "skew-normal errors"}
 
 
 def write_figures(frame: pd.DataFrame, folder: Path) -> list[Path]:
@@ -67,7 +67,7 @@ def plot_configuration(frame: pd.DataFrame, configuration: str, errors: str = _N
     ):
         panel.set_ylabel(label)
     figure.align_ylabels(panels[:, 0])
-    figure.suptitle(f"Configuration {_plain(configuration)}, {_ERRORS.get(errors, _plain(errors))}", color=_INK)
+    figure.suptitle(f"Configuration {_plain(configuration)}, {ERRORS_IN_WORDS.get(errors, _plain(errors))}", color=_INK)
     _legend(figure, _caption(rows))
     return figure
 
@@ -94,22 +94,22 @@ def plot_times(frame: pd.DataFrame, errors: str = _NORMAL) -> Figure:
             panel.tick_params(labelbottom=True)
     for panel in panels.flat[len(configurations) :]:
         panel.remove()
-    figure.suptitle(f"Computing time, {_ERRORS.get(errors, _plain(errors))}", color=_INK)
+    figure.suptitle(f"Computing time, {ERRORS_IN_WORDS.get(errors, _plain(errors))}", color=_INK)
     _legend(figure, "time of a batch, once compiled and prepared, divided by the number of its datasets")
     return figure
 
 
 def plot_error_laws() -> Figure:
     """Draw the densities of the error laws, each with mean 0 and variance 1."""
-    from l2calib.study.error_laws import ERROR_LAWS
-
     figure = Figure(figsize=(_WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     x = np.linspace(-4, 4, 801)
     for law, colour, dashes in zip(
         ERROR_LAWS.values(), (_INK, "#0072B2", "#D55E00"), ((), (6, 2), (2, 1)), strict=True
     ):
-        axes.plot(x, law.density(x), color=colour, lw=1.6, dashes=dashes or (None, None), label=_ERRORS[law.name])
+        axes.plot(
+            x, law.density(x), color=colour, lw=1.6, dashes=dashes or (None, None), label=ERRORS_IN_WORDS[law.name]
+        )
     axes.set(xlabel="error / $\\sigma_0$", ylabel="density", xlim=(-4, 4))
     axes.set_ylim(bottom=0)
     axes.set_title("The error laws, each with mean 0 and variance 1", color=_INK)

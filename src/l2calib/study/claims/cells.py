@@ -110,18 +110,13 @@ def coverage_advantages(pairs: pd.DataFrame) -> pd.DataFrame:
 
 def against_largest_sd(rows: pd.DataFrame, method: str) -> pd.DataFrame:
     """The method's sd as a multiple of the largest of all others in the same place."""
-    others = rows[rows["method"] != method].dropna(subset="mean_posterior_sd")
-    largest = others.loc[others.groupby(PLACE)["mean_posterior_sd"].idxmax()]
-    pairs = rows[rows["method"] == method].merge(largest, on=PLACE, suffixes=("", "_other"))
+    pairs = _beside_largest(rows, method, "mean_posterior_sd")
     return sd_ratios(pairs).assign(note="against " + pairs["method_other"])
 
 
 def against_dearest(rows: pd.DataFrame, method: str) -> pd.DataFrame:
     """The method's time as a multiple of the longest of all others in the same place."""
-    times = _one_per_calibration(rows)
-    others = times[times["method"] != method].dropna(subset="seconds_per_calibration")
-    dearest = others.loc[others.groupby(PLACE)["seconds_per_calibration"].idxmax()]
-    pairs = times[times["method"] == method].merge(dearest, on=PLACE, suffixes=("", "_other"))
+    pairs = _beside_largest(_one_per_calibration(rows), method, "seconds_per_calibration")
     return _time_ratios(pairs).assign(note="against " + pairs["method_other"])
 
 
@@ -143,6 +138,13 @@ def between_sizes(rows: pd.DataFrame) -> pd.DataFrame:
     smallest = rows[rows["n"] == rows.groupby(series)["n"].transform("min")]
     pairs = largest.merge(smallest, on=series, suffixes=("", "_small"))
     return pairs[pairs["n"] >= GROWTH * pairs["n_small"]]
+
+
+def _beside_largest(rows: pd.DataFrame, method: str, column: str) -> pd.DataFrame:
+    """The rows of a method, with the numbers of whichever other has most of the column there under `_other`."""
+    others = rows[rows["method"] != method].dropna(subset=column)
+    largest = others.loc[others.groupby(PLACE)[column].idxmax()]
+    return rows[rows["method"] == method].merge(largest, on=PLACE, suffixes=("", "_other"))
 
 
 def _series() -> list[str]:
