@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from l2calib.display.words import reason_of
 from l2calib.errors import CalibrationFailed, MethodError, ModelError, Status
 from l2calib.losses import (
     L2,
@@ -19,7 +20,7 @@ from l2calib.losses import (
     matched_gamma,
     score_covariance,
 )
-from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.arrays import jax, jnp
 from l2calib.problem.data import Box
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.measure import Quadrature, default_quadrature
@@ -122,7 +123,7 @@ def target(
     nodes = box.from_unit(rule.nodes)
     experiment = Experiment(model, inputs, nodes, prior, rule)
     loss = L2()
-    system = _system(mu, box, nodes)
+    system = jnp.asarray(system_values(mu, box, nodes))
     values = experiment.node_span.project(system)
     minima = loss_minima(loss, experiment, loss_candidates(loss, experiment), values)
     at = loss_derivatives(loss, experiment, values, minima.theta)
@@ -138,18 +139,18 @@ def target(
     )
 
 
-def _system(mu: Callable[..., Any], box: Box, nodes: np.ndarray) -> Array:
-    """mu at the nodes (Q,)."""
+def system_values(mu: Callable[..., Any], box: Box, x: np.ndarray) -> np.ndarray:
+    """mu at the points x (N, k), in physical units: (N,); ModelError where it gives no such values."""
     try:
-        values = np.asarray(mu(**{name: jnp.asarray(nodes[:, j]) for j, name in enumerate(box.names)}), dtype=float)
-    except (TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        values = np.asarray(mu(**{name: jnp.asarray(x[:, j]) for j, name in enumerate(box.names)}), dtype=float)
+    except (Exception, SystemExit) as error:  # the function is the user's, so anything may come out of it
         raise ModelError(
-            f"the system mu cannot be evaluated: {reason:.200}; give a function of {', '.join(box.names)}."
+            f"the system mu cannot be evaluated: {reason_of(error):.200}; "
+            f"give a function of {', '.join(box.names)} that is written with jax.numpy."
         ) from error
-    if values.shape not in ((), (len(nodes),)) or not np.isfinite(values).all():
+    if values.shape not in ((), (len(x),)) or not np.isfinite(values).all():
         raise ModelError(
-            f"the system mu returns shape {values.shape} or values that are not finite at {len(nodes)} inputs; "
-            f"it must return one finite value for each, shape ({len(nodes)},)."
+            f"the system mu returns shape {values.shape} or values that are not finite at {len(x)} inputs; "
+            f"it must return one finite value for each, shape ({len(x)},)."
         )
-    return jnp.broadcast_to(values, (len(nodes),))
+    return np.array(np.broadcast_to(values, (len(x),)))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 from threadpoolctl import threadpool_limits
 
+from l2calib.display.numbers import named
 from l2calib.errors import ModelError
 from l2calib.posterior.band import Band, Bands
 from l2calib.problem.experiment import Experiment
@@ -88,7 +89,7 @@ def check_finite(experiment: Experiment, x: np.ndarray, finite: np.ndarray) -> N
     """Raise ModelError unless the model is finite at all points x (N, k)."""
     if not finite.all():
         point = x[int(np.argmin(finite))]
-        where = ", ".join(f"{name} = {value:g}" for name, value in zip(experiment.box.names, point, strict=True))
+        where = named(experiment.box.names, point)
         raise ModelError(
             f"the model is not finite at {where} for some parameters of the posterior; "
             "mend it there, or leave that point out."

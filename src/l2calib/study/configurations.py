@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from l2calib.display.words import reason_of
-from l2calib.errors import InputError, ModelError, SpecError, suggest
-from l2calib.estimates import L2Target, target
+from l2calib.errors import InputError, SpecError, suggest
+from l2calib.estimates import L2Target, system_values, target
 from l2calib.models.kinds import as_model
 from l2calib.numerics.arrays import jnp
 from l2calib.numerics.spread import kronecker
@@ -83,7 +83,7 @@ class Configuration:
 
     def system_at(self, design: np.ndarray) -> np.ndarray:
         """mu at the points (n, k) of the unit cube."""
-        return _values(self.system, self.box, self._physical(design))
+        return system_values(self.system, self.box, self._physical(design))
 
     def _physical(self, design: np.ndarray) -> np.ndarray:
         # In rounded arithmetic low + (high - low) may lie just beyond high.
@@ -113,25 +113,8 @@ def variance(system: Callable[..., Any], inputs: Mapping[str, tuple[float, float
     """Var(mu) over the box: the errors of a configuration may be a share of it."""
     box = Box(inputs)
     rule = default_quadrature(len(box.names))
-    mu = _values(system, box, box.from_unit(rule.nodes))
+    mu = system_values(system, box, box.from_unit(rule.nodes))
     return float(rule.weights @ np.square(mu - rule.weights @ mu))
-
-
-def _values(system: Callable[..., Any], box: Box, x: np.ndarray) -> np.ndarray:
-    """mu at the rows of x (n, k), in physical units."""
-    try:
-        returned = np.asarray(system(**{name: jnp.asarray(x[:, j]) for j, name in enumerate(box.names)}), dtype=float)
-    except (Exception, SystemExit) as error:  # the function is the user's, so anything may come out of it
-        raise ModelError(
-            f"the system mu cannot be evaluated: {reason_of(error):.200}; "
-            f"give a function of {', '.join(box.names)} that is written with jax.numpy."
-        ) from None
-    if returned.shape not in ((), (len(x),)) or not np.isfinite(returned).all():
-        raise ModelError(
-            f"the system mu returns shape {returned.shape} or values that are not finite at {len(x)} inputs; "
-            f"it must return one finite value for each, shape ({len(x)},)."
-        )
-    return np.array(np.broadcast_to(returned, (len(x),)))
 
 
 def _check_variance(sigma2: Any) -> None:
