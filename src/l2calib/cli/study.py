@@ -1,4 +1,4 @@
-"""The commands of a simulation study: run it, continue it, and look at what came out."""
+"""The commands of a simulation study (paper, Section 4): run it, continue it, and look at what came out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The continuous step: points leave their levels and move freely in the unit cube."""
+"""The continuous step: points leave their levels and move freely in the unit cube (docs/decisions/0007)."""
 
 from __future__ import annotations
 

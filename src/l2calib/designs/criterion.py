@@ -1,4 +1,4 @@
-"""The maximum projection criterion psi, smaller is better."""
+"""The maximum projection criterion psi of Joseph, Gul and Ba (2015): smaller is better."""
 
 from __future__ import annotations
 

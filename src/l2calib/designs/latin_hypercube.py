@@ -1,4 +1,4 @@
-"""The search for a maximum projection Latin hypercube: lattices, steepest descent by swaps, and shaking.
+"""The search for a maximum projection Latin hypercube: lattices, descent by swaps, and shaking (docs/decisions/0007).
 
 Which levels the ranks stand for only scales the criterion, so the search knows ranks alone.
 """

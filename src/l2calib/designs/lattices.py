@@ -1,4 +1,4 @@
-"""Latin hypercubes cut from lattices, where the search begins.
+"""Latin hypercubes cut from lattices, where the search begins (docs/decisions/0007).
 
 A lattice of algebraic integers, each written as its k real conjugates, has the criterion's own virtue: the product of
 the coordinates of any difference is a norm, a whole number other than zero, so no two of its points are ever near in

@@ -1,4 +1,4 @@
-"""Steepest descent over all swaps of two ranks in one column.
+"""Steepest descent over all swaps of two ranks in one column (docs/decisions/0007).
 
 With C_ij = 1 / (rank_i - rank_j)^2 in the column and M_ij the product of the other columns' (zero where i = j in both),
 swapping rows a and b changes the sum over pairs by

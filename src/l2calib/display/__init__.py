@@ -1,1 +1,1 @@
-"""How numbers and tables are shown to people, wherever they are."""
+"""How numbers, words and tables are shown to people, wherever they are (docs/decisions/0011)."""

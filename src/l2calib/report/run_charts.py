@@ -1,4 +1,7 @@
-"""The charts of a run."""
+"""The charts of a run, each with its numbers: curves, bias, posteriors of one and two parameters, intervals by method.
+
+The bias that is drawn is that of docs/decisions/0009.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not wrong with a spec, but will hurt."""
+"""Warnings about a spec: what is not wrong with it, but will hurt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priors written as text."""
+"""Priors written as text, like `uniform(0, 20)`: the laws of docs/decisions/0001."""
 
 from __future__ import annotations
 

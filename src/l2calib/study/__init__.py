@@ -1,1 +1,1 @@
-"""Simulation studies: configurations, sizes, error laws and methods, repeated many times and summarised."""
+"""Simulation studies: configurations, sizes, error laws and methods, repeated many times (paper, Section 4)."""

@@ -1,4 +1,7 @@
-"""One block of a study: datasets simulated, calibrated as one batch, and kept as one Parquet file."""
+"""One block of a study: datasets simulated, calibrated as one batch, and kept as one Parquet file.
+
+Why a block is the unit of a study is told in docs/decisions/0008.
+"""
 
 from __future__ import annotations
 

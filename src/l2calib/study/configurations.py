@@ -1,4 +1,4 @@
-"""Configurations: a known system, a model of it and the size of the errors (paper, Section 4.1).
+"""Configurations: a known system, a model of it and the size of the errors (paper, Section 4.2).
 
 The paper's four are here; others are read from a Python file that defines `configurations`, a list of `Configuration`.
 """

@@ -1,4 +1,4 @@
-"""The laws of the errors, each with mean zero and variance one (paper, Section 4.1)."""
+"""The laws of the errors, each with mean zero and variance one (paper, Section 4.2 and supplement SM3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The figures of a study, from its summary: mean, sd and coverage against n, computing time, the error laws.
+"""The figures of a study, from its summary: those of the paper (Section 4.3, supplements SM3 and SM4).
+
+They show mean, sd and coverage against n, computing time, and the error laws.
 
 Black is general Bayes and grey is standard Bayes, as in the paper; every method has a marker of its own, hollow when
 its scaling is by the bootstrap.

@@ -1,4 +1,7 @@
-"""What a study computes: its cells, and for each a task that any worker can do by itself."""
+"""What a study computes: its cells, and for each a task that any worker can do by itself.
+
+Sizes are those of the paper (Section 4.2) unless others are asked for; a cell is a block of docs/decisions/0008.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""study.json: what a study is, so that it is continued as it was begun, and what has been asked of it."""
+"""study.json: what a study is, so that it is continued as it was begun, and what has been asked of it.
+
+What makes two studies the same is decided in docs/decisions/0008.
+"""
 
 from __future__ import annotations
 

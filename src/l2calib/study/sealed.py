@@ -1,4 +1,4 @@
-"""Parquet files with a seal: a digest of every byte, so that a file which is not as it was written is known.
+"""Parquet files with a seal, a digest of every byte: one that is not as it was written is known (docs/decisions/0008).
 
 The seal is a text in the file's metadata, and counts as zeros when the digest is computed. Any reader of Parquet reads
 the files; here the seal is checked before Parquet sees them, since a damaged file may do worse to it than be wrong.

@@ -1,4 +1,7 @@
-"""A study in a table: a row per configuration, size, error law, method and parameter, with Monte Carlo errors."""
+"""A study in a table: a row per configuration, size, error law, method and parameter, with Monte Carlo errors.
+
+Its measures are those of the paper (Section 4.3): means of posterior mean and sd, and coverage of 95% intervals.
+"""
 
 from __future__ import annotations
 

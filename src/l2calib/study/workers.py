@@ -1,4 +1,4 @@
-"""Worker processes: every task is computed in a process of one kind, wherever it runs, so that its bits are the same.
+"""Worker processes: one kind computes every task wherever it runs, so that its bits are the same (docs/decisions/0008).
 
 A worker is ``python -m l2calib.study.workers``, which reads requests from stdin and writes replies to stdout, each a
 length and that many bytes. It needs nothing of the program that started it, which may itself be a daemon that may not

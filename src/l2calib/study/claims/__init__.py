@@ -1,4 +1,4 @@
-"""The paper's nine claims, each tested by a stated rule on a study's own numbers."""
+"""The paper's nine claims (Sections 4.3 and 5), each tested by a stated rule on a study's own numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's claims on its simulations, each split into statements that a study's numbers can refute.
+"""The paper's claims on its simulations (Section 4.3), each split into statements that a study can refute.
 
 The limits are chosen once, before any study is looked at, from what can be seen in figures like the paper's: where
 coverage runs from 0.2 to 1 and the log of the sd over a few units, a plotting symbol is about 0.02 of coverage and a

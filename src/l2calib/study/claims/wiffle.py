@@ -1,4 +1,4 @@
-"""The claim on the wiffle balls: two calibrations of the packaged example, compared."""
+"""The claim on the wiffle balls (paper, Section 5): two calibrations of the packaged example, compared."""
 
 from __future__ import annotations
 
