@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.table import between_markers
 
+from l2calib.display.numbers import short
 from l2calib.methods.catalogue import PAPER_METHODS
 from l2calib.study.claims import as_markdown, claims_table, wiffle_evidence
 from l2calib.study.figures import write_figures
@@ -53,7 +54,7 @@ def error(cell: pd.DataFrame) -> str:
 
 def milliseconds(cell: pd.DataFrame) -> str:
     """Of one calibration in a batch on one core."""
-    return f"{1000 * cell['seconds_per_calibration'].iloc[0]:.2g}"
+    return short(1000 * cell["seconds_per_calibration"].iloc[0], 2)
 
 
 def with_relative_error(frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from l2calib.display.numbers import short
 from l2calib.study.claims.judging import (
     CONTRADICTED,
     DECIDED,
@@ -137,7 +138,7 @@ def _cell(cell: pd.Series, part: Part, names: Sequence[str]) -> str:
 
 
 def _error(se: float, part: Part) -> str:
-    return f"{100 * se:.2g}%" if part.digits.endswith("%") else f"{se:.2g}"
+    return f"{short(100 * se, 2)}%" if part.digits.endswith("%") else short(se, 2)
 
 
 def _noisy(part: Part) -> bool:
