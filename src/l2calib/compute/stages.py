@@ -14,7 +14,7 @@ import numpy as np
 from l2calib.compute.solvers import Solver, solver_of
 from l2calib.engines.engine import Engine
 from l2calib.engines.modes import Survey
-from l2calib.errors import Status
+from l2calib.errors import MethodError, Status
 from l2calib.methods.method import AnyMethod, Fit, Method, Prepared
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.compile import Compiled, Program, quickly_compiled
@@ -51,7 +51,12 @@ class Answer(NamedTuple):
 @functools.lru_cache(maxsize=4)  # with two inputs and n = 200 each holds some hundred megabytes
 def prepared(method: Method[S, V, D], experiment: Experiment) -> Prepared[S, V]:
     """What the method shares among all datasets of this experiment."""
-    return method.prepare(experiment)
+    found: object = method.prepare(experiment)
+    if not isinstance(found, Prepared):
+        raise MethodError(
+            f"what '{method.name}' prepares is not Prepared: received a {type(found).__name__}; return a Prepared."
+        )
+    return found
 
 
 def forget_prepared() -> None:

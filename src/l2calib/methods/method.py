@@ -15,29 +15,29 @@ from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 from l2calib.smoothers.gcv import GCV, Choice
 
-S = TypeVar("S")  # what the fits of all datasets share
-V = TypeVar("V")  # what the posteriors of all datasets share
-D = TypeVar("D")  # what the posterior of one dataset needs of it
+Shared = TypeVar("Shared")  # what the fits of all datasets share
+View = TypeVar("View")  # what the posteriors of all datasets share
+Detail = TypeVar("Detail")  # what the posterior of one dataset needs of it
 
 
-class Prepared(NamedTuple, Generic[S, V]):
+class Prepared(NamedTuple, Generic[Shared, View]):
     """What does not depend on y: trees of arrays, one for the fits and one, mostly small, for the posteriors.
 
     `view` is an argument of the programs that compute posteriors: where its arrays have the same shapes, one program
     serves every design.
     """
 
-    shared: S
-    view: V
+    shared: Shared
+    view: View
 
 
-class Fit(NamedTuple, Generic[D]):
+class Fit(NamedTuple, Generic[Detail]):
     """What a method learns from one y before any posterior is computed; None where it has no such thing."""
 
     theta_hat: Array  # (p,)
     starts: Array  # (S, p): where the posterior's modes may be
     status: Array  # flags of `Status`, as one whole number
-    detail: D  # arrays that only the method itself reads
+    detail: Detail  # arrays that only the method itself reads
     gamma: Array | None = None
     sigma2: Array | None = None
     psi: Array | None = None
@@ -65,7 +65,7 @@ class Smoothing(NamedTuple):
     with_model: bool
 
 
-class Method(Protocol[S, V, D]):
+class Method(Protocol[Shared, View, Detail]):
     """A calibration method: pure functions of arrays, for one dataset, which others vmap and compile.
 
     Programs are kept by method, so it is hashed and compared by its options: a frozen dataclass does both.
@@ -81,15 +81,17 @@ class Method(Protocol[S, V, D]):
         """How the method smooths y; None if it does not."""
         ...
 
-    def prepare(self, experiment: Experiment) -> Prepared[S, V]:
+    def prepare(self, experiment: Experiment) -> Prepared[Shared, View]:
         """What is computed once for an experiment, whatever y."""
         ...
 
-    def fit(self, experiment: Experiment, shared: S, y: Array, *, key: Array, choice: Choice | None) -> Fit[D]:
+    def fit(
+        self, experiment: Experiment, shared: Shared, y: Array, *, key: Array, choice: Choice | None
+    ) -> Fit[Detail]:
         """What is learnt from y (n,); `choice` is what the smoother has chosen for it, if that is known already."""
         ...
 
-    def posterior(self, prior: Prior, view: V, fit: Fit[D]) -> Density | Sampler:
+    def posterior(self, prior: Prior, view: View, fit: Fit[Detail]) -> Density | Sampler:
         """The posterior of theta; it sees no design but through the view."""
         ...
 

@@ -138,7 +138,7 @@ class Prior:
         return self._columns(_Coordinate.traced_inverse, theta)
 
     def log_slope(self, z: Array) -> Array:
-        """log |d theta / d z|, per parameter."""
+        """`log |d theta / d z|`, per parameter."""
         return self._columns(_Coordinate.log_slope, z)
 
 
