@@ -4,7 +4,9 @@ The oracles are NumPy and SciPy: the models are written a second time, theta_L2 
 Gauss and Legendre's rule, and least squares are SciPy's.
 """
 
+import importlib
 import importlib.util
+import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from scipy.stats import chi2, norm
 
 import l2calib as l2
 from l2calib.spec import load_problem
+from tests import guide
 
 FOLDER = Path(__file__).parents[1] / "examples"
 # One in ten thousand: how often a sound interval of this many standard deviations misses its target.
@@ -120,3 +123,62 @@ def test_the_equation_of_the_kinetics_is_solved_as_scipy_solves_it():
     minutes = problem.x[::-7, 0]  # in any order
     # The steps are a hundred times smaller than the equation's own times; the errors of measurement are 0.005.
     np.testing.assert_allclose(problem.predict_model(theta, {"minutes": minutes}), dimer(minutes, theta), atol=1e-6)
+
+
+OWN = FOLDER / "own-method"
+
+
+@pytest.fixture
+def ridge(monkeypatch):
+    monkeypatch.syspath_prepend(OWN)
+    return importlib.import_module("ridge").Ridge
+
+
+def test_a_method_of_ones_own_is_one_short_file_and_stands_beside_gb_ols(ridge, monkeypatch, capsys):
+    assert len((OWN / "ridge.py").read_text().splitlines()) <= 60
+    monkeypatch.setattr("sys.argv", ["beside_gb_ols.py"])
+    both = runpy.run_path(str(OWN / "beside_gb_ols.py"))["both"]
+    printed = capsys.readouterr().out
+    (table,) = guide.blocks(OWN / "README.md", "text")
+    assert [line for line in table.text.splitlines() if not guide.is_shown_in(line, printed)] == []
+    # The penalty is a residual of each parameter: half of uniform(40, 60) and of uniform(0.1, 0.4), over their widths.
+    ours, problem = both.results[1], both.results[1].problem
+
+    def residuals(theta):
+        apart = (theta - [50, 0.25]) / [20, 0.3]
+        return np.append(problem.y - EXAMPLES[1].model(problem.x, theta), 0.8 * apart)
+
+    found = least_squares(residuals, [50.0, 0.25], x_scale=[20, 0.3], xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    np.testing.assert_allclose(list(ours.theta_hat.values()), found.x, rtol=1e-7)
+
+
+def test_the_bootstrap_of_the_ridge_has_its_exact_moments_in_a_linear_model(ridge):
+    x, penalty, draws = np.linspace(0, 1, 30), 200.0, 2000
+    X = np.vander(x, 4, increasing=True)
+    known = l2.Experiment(
+        lambda x, a, b, c, d: a + b * x + c * x**2 + d * x**3,
+        {"x": (0, 1)},
+        x,
+        {name: l2.Uniform(-20, 20) for name in "abcd"},
+    )
+    rng = np.random.default_rng(1)
+    y = X @ [3, -2, 5, 1] + rng.normal(0, 0.3, 30)
+    beyond = y + 30  # the constant is at most 20
+    found = l2.calibrate_batch(known, np.stack([y, beyond]), ridge(penalty, draws), seed=4)
+    inverse = np.linalg.inv(X.T @ X + penalty / 40**2 * np.eye(4))
+    fitted = X @ inverse @ X.T @ y
+    errors = y - fitted - np.mean(y - fitted)
+    variance = np.diag(inverse @ X.T @ X @ inverse) * np.sum(errors**2) / (30 - 4)
+    # Sampling theory: of a mean of independent draws, and of the standard deviation of nearly normal ones.
+    error = SURELY * np.sqrt(variance / draws)
+    assert (np.abs(found.mean[0] - inverse @ X.T @ fitted) < error).all()
+    assert (np.abs(found.sd[0] - np.sqrt(variance)) < error / np.sqrt(2)).all()
+    assert l2.Status(int(found.status[0])) == l2.Status.OK
+    assert l2.Status(int(found.status[1])) == l2.Status.MINIMUM_ON_BOUNDARY
+    assert np.abs(found.quantiles[1]).max() <= 20
+
+
+@pytest.mark.parametrize("options", [{"penalty": 0}, {"penalty": float("nan")}, {"draws": 1}])
+def test_a_ridge_that_is_none_is_refused(ridge, options):
+    with pytest.raises(ValueError, match="a positive penalty and at least 2 draws: received Ridge"):
+        ridge(**options)
