@@ -335,8 +335,10 @@ def test_a_flat_loss_fails_with_a_sentence():
 
 
 def test_a_prior_far_from_the_data_fails_instead_of_giving_numbers():
+    # Two parameters: the last resort of the integration over one takes half a minute to compile.
     x = np.linspace(0, 1, 30)
     y = 1.5 * x + 0.1 * np.random.default_rng(0).standard_normal(30)
-    far = l2.Problem(lambda x, a: a * x, {"x": x, "y": y}, "y", {"x": (0, 1)}, {"a": l2.Normal(100, 1)})
+    prior = {"a": l2.Normal(100, 1), "b": l2.Normal(0, 1)}
+    far = l2.Problem(lambda x, a, b: a * x + b, {"x": x, "y": y}, "y", {"x": (0, 1)}, prior)
     with pytest.raises(l2.CalibrationFailed, match="not finite"):
         l2.calibrate(far, "gb-ols")
