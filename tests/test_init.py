@@ -206,6 +206,7 @@ class Terminal:
 
         This terminal controls no session, so the signal is sent in its stead.
         """
+        time.sleep(0.5)
         for _ in range(6):
             os.killpg(self.process.pid, signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
