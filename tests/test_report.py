@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from l2calib.display.words import counted, listed
 from l2calib.errors import DataError, SpecError
 from l2calib.methods.catalogue import PAPER_METHODS, styles_of
 from l2calib.numerics.spread import kronecker
@@ -31,7 +32,7 @@ from l2calib.report.diagnostics import (
 from l2calib.report.run_charts import excluded
 from l2calib.report.run_files import Marginal, Profile, read_run
 from l2calib.report.run_page import answer, bias_sentences, subject
-from l2calib.report.words import counted, listed, rounded, short
+from l2calib.report.words import rounded, short
 from l2calib.study.summary import COLUMNS, write_summary
 from tests import line_spec
 from tests.report_runs import HOSTILE, write_run

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import signal
 
+from l2calib.display.words import listed
 from l2calib.report.densities import mass
-from l2calib.report.words import listed, short
+from l2calib.report.words import short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from l2calib.display.words import counted, listed
 from l2calib.methods.catalogue import labels_of
 from l2calib.report.charts import Table
 from l2calib.report.diagnostics import Note, boundary_note, design_note, error_notes, merged, modes_note
@@ -18,7 +19,7 @@ from l2calib.report.run_charts import (
     marginal_chart,
     summary_table,
 )
-from l2calib.report.words import NOTHING, capitalised, counted, listed, rounded, short
+from l2calib.report.words import NOTHING, capitalised, rounded, short
 from l2calib.spec.priors import parse_prior
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2calib.display.words import counted, listed
 from l2calib.methods.catalogue import labels_of
 from l2calib.report.charts import Axis, Chart, Mark, Table, rule, series, span
 from l2calib.report.methods import prose
-from l2calib.report.words import NOTHING, counted, listed, rounded, short
+from l2calib.report.words import NOTHING, rounded, short
 from l2calib.study.claims import by_group, claims_table, counts
 from l2calib.study.claims.cells import NOMINAL, paper_rows
 from l2calib.study.error_laws import ERRORS_IN_WORDS

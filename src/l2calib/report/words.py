@@ -1,13 +1,10 @@
-"""Numbers and lists as a page writes them: the digits of `display.numbers` with a page's own minus and dash."""
+"""Numbers as a page writes them: the digits of `display.numbers` with a page's own minus and dash."""
 
 from __future__ import annotations
 
 import math
 
 from l2calib.display import numbers
-from l2calib.display.words import counted, listed
-
-__all__ = ["NOTHING", "capitalised", "counted", "listed", "rounded", "short"]
 
 NOTHING = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"  # as wide as a plus
