@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,6 +33,7 @@ def _system4(x1, x2):
 SYSTEMS = {1: _system1, 2: _system2, 3: _system3, 4: _system4}
 
 
+@cache
 def target_of(number: int) -> l2.L2Target:
     return l2.target(MODELS[number], SYSTEMS[number], **inputs_and_prior(number))
 
@@ -70,20 +73,24 @@ def test_large_sample_posterior_sds_at_a_hundred_observations(number, general_ba
     assert target.nonlinear_regression_sd(100, sigma2) == pytest.approx(regression, rel=5e-3)
 
 
-def test_wiffle_balls_by_least_squares():
-    estimate = l2.estimate(load_problem("wiffle"), l2.OLS())
+@pytest.fixture(scope="module")
+def wiffle():
+    return load_problem("wiffle")
+
+
+def test_wiffle_balls_by_least_squares(wiffle):
+    estimate = l2.estimate(wiffle, l2.OLS())
     assert estimate.theta_hat == pytest.approx([10.8735, 3.3208], abs=5e-5)
     assert estimate.loss == pytest.approx(0.30133, abs=5e-6)
 
 
-def test_wiffle_balls_have_63_observations_at_21_heights():
-    problem = load_problem("wiffle")
-    assert len(problem.y) == 63
-    assert len(np.unique(problem.x)) == 21
+def test_wiffle_balls_have_63_observations_at_21_heights(wiffle):
+    assert len(wiffle.y) == 63
+    assert len(np.unique(wiffle.x)) == 21
 
 
-def test_sandwich_covariance_is_v_inverse_w_v_inverse():
-    estimate = l2.estimate(load_problem("wiffle"))
+def test_sandwich_covariance_is_v_inverse_w_v_inverse(wiffle):
+    estimate = l2.estimate(wiffle)
     inverse = np.linalg.inv(estimate.V)
     assert estimate.covariance == pytest.approx(inverse @ estimate.W @ inverse, rel=1e-10)
     assert (estimate.standard_errors > 0).all()
