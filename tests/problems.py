@@ -52,8 +52,9 @@ def experiment(number: int, n: int) -> l2.Experiment:
 
 
 @cache
-def problem(number: int, n: int, seed: int) -> l2.Problem:
-    """A configuration with the responses that the oracles simulate."""
+def problem(number: int, n: int, seed: int, nodes: int | None = None) -> l2.Problem:
+    """A configuration with the responses that the oracles simulate; `nodes` per input rather than the usual number."""
     x, y = simulate(number, n, seed)
     data = {f"x{j + 1}": column for j, column in enumerate(x.T)} | {"y": y}
-    return l2.Problem(model=MODELS[number], data=data, response="y", **inputs_and_prior(number))
+    rule = None if nodes is None else l2.gauss_legendre(x.shape[1], nodes)
+    return l2.Problem(model=MODELS[number], data=data, response="y", quadrature=rule, **inputs_and_prior(number))

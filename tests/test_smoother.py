@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import jax
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import l2calib as l2
 from l2calib.errors import Status
+from l2calib.numerics.compile import quickly_compiled
 from l2calib.spec import load_problem
 from tests.oracles.smoother import Fit
 from tests.problems import problem
@@ -18,10 +20,18 @@ PSI_RANGES = [(1e-2, 3e-2), (0.5, 2.0), (50.0, 200.0), (1e-2, 1e3)]
 TOLERANCE = 1e-8
 
 
+@cache
+def data_named(name: str) -> l2.Problem:
+    if name == "replicates":
+        return load_problem("wiffle")
+    # With two inputs there are hundreds of psi, each with its own matrices at the design and at the nodes.
+    return problem(2, 60, seed=3) if name == "configuration 2" else problem(4, 30, seed=3, nodes=8)
+
+
 def fitted(known: l2.Problem, psi_range: tuple[float, float], with_model: bool):
     smoother = l2.GCV(psi_bounds=psi_range, kappa_bounds=(1e-3, 1e2))
     tables = smoother.prepare(known.experiment, with_model)
-    smooth = jax.jit(smoother.fit)(tables, jnp.asarray(known.y))
+    smooth = quickly_compiled(smoother.fit)(tables, jnp.asarray(known.y))
     return tables, smooth, Fit(known.experiment.x_unit, known.y, np.asarray(smooth.psi), float(smooth.kappa))
 
 
@@ -29,7 +39,7 @@ def fitted(known: l2.Problem, psi_range: tuple[float, float], with_model: bool):
 @pytest.mark.parametrize("psi_range", PSI_RANGES)
 @pytest.mark.parametrize("data", ["configuration 2", "configuration 4", "replicates"])
 def test_what_is_left_out_is_not_missed(data, psi_range, with_model):
-    known = load_problem("wiffle") if data == "replicates" else problem(int(data[-1]), 60, seed=3)
+    known = data_named(data)
     tables, smooth, dense = fitted(known, psi_range, with_model)
     if psi_range[1] < (10 if len(known.input_names) == 1 else 0.1):
         assert tables.spectrum.left_out > 0
@@ -59,7 +69,7 @@ def test_nothing_is_left_out_of_the_model_where_it_is_asked_for():
 def test_a_smoother_that_leaves_the_errors_few_degrees_of_freedom_says_so(kappa_range, says_so):
     known = problem(2, 30, seed=3)
     smoother = l2.GCV(psi_bounds=(50.0, 200.0), kappa_bounds=kappa_range)
-    smooth = smoother.fit(smoother.prepare(known.experiment), jnp.asarray(known.y))
+    smooth = quickly_compiled(smoother.fit)(smoother.prepare(known.experiment), jnp.asarray(known.y))
     left = np.eye(30) - Fit(known.experiment.x_unit, known.y, np.asarray(smooth.psi), float(smooth.kappa)).hat_matrix
     assert float(smooth.freedom()) == pytest.approx(np.trace(left @ left), abs=1e-6)
     assert bool(Status(int(smooth.status)) & Status.NEAR_INTERPOLATION) == says_so == (np.trace(left @ left) < 8)
