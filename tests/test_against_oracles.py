@@ -1,4 +1,8 @@
-"""The library against the slow oracles, on one dataset of each configuration at n = 40."""
+"""The library against the slow oracles, on one dataset of each configuration at n = 40.
+
+Most of the time goes into compiling, so each method is here in the configurations that are a test of it, and in all of
+them in `python -m benchmarks.against_oracles`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import pytest
 from scipy import optimize, stats
 
 import l2calib as l2
-from l2calib.results.computed import Computed
+from tests.agreement import assert_agrees, assert_chain_agrees, assert_nuts_agrees
 from tests.oracles import kennedy_ohagan, losses
 from tests.oracles.configurations import configuration, simulate
 from tests.oracles.metropolis import metropolis
@@ -78,41 +82,19 @@ def dense_kennedy_ohagan(number: int, method: str, nodes: int) -> kennedy_ohagan
     )
 
 
+@cache
 def brute_force(number: int, method: str) -> Summary:
     if method in ORTHOGONAL:
-        return kennedy_ohagan.posterior_of_theta(dense_kennedy_ohagan(number, method, nodes=64), 24)
+        dense = dense_kennedy_ohagan(number, method, nodes=64)
+        # With two parameters 24 and 101 points move no answer by more than 2e-4 posterior standard deviations.
+        grid = {1: (24, 401), 2: (16, 61)}[configuration(number).p]
+        return kennedy_ohagan.posterior_of_theta(dense, *grid)
     chosen, loss = configuration(number), loss_of(number, method)
     if method == "nlm":
         return summarise(lambda theta: -N / 2 * np.log(loss(theta)), chosen.lower, chosen.upper)
     gamma = calibration(number, method).gamma
     assert gamma is not None
     return summarise(lambda theta: -gamma * loss(theta), chosen.lower, chosen.upper)
-
-
-def assert_agrees(result: l2.Calibration, expected: Summary, tolerance: float = 0.01) -> None:
-    """Mean, sd and both interval ends, within a share of the posterior sd."""
-    table = result.summary()
-    found = table[["mean", "sd", "q2.5", "q97.5"]].to_numpy()
-    wanted = np.column_stack([expected.mean, expected.sd, expected.quantiles[0], expected.quantiles[2]])
-    assert np.abs(found - wanted).max(axis=1) / expected.sd == pytest.approx(0, abs=tolerance)
-
-
-def assert_chain_agrees(chains: Array, result: l2.Calibration) -> None:
-    """Draws (chains, draws, p) against a summary, within 4 standard errors from batch means.
-
-    The moments and interval ends are written as expectations, so that one theory serves them all.
-    """
-    table = result.summary()
-    mean, sd = table["mean"].to_numpy(), table["sd"].to_numpy()
-    for statistic, value in (
-        (chains, mean),
-        ((chains - mean) ** 2, sd**2),
-        (chains <= table["q2.5"].to_numpy(), 0.025),
-        (chains <= table["q97.5"].to_numpy(), 0.975),
-    ):
-        batches = statistic.reshape(len(chains) * 20, -1, chains.shape[-1]).mean(axis=1)
-        error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
-        assert np.abs((batches.mean(axis=0) - value) / error).max() < 4
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -133,8 +115,9 @@ def test_cross_validation_is_as_good_as_its_grid_allows(number: int) -> None:
     assert dense_fit(number).gcv <= allowed * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("method", ["gb-l2", "gb-ols"])
+@pytest.mark.parametrize(
+    ("method", "number"), [*(("gb-l2", number) for number in NUMBERS), ("gb-ols", 1), ("gb-ols", 2)]
+)
 def test_estimates_and_their_matrices(number: int, method: str) -> None:
     chosen, fit, loss = configuration(number), dense_fit(number), loss_of(number, method)
     best = losses.minimise(loss, chosen.lower, chosen.upper)
@@ -187,26 +170,35 @@ def test_bootstrap_scaling(method: str) -> None:
     assert abs(1 / found - statistics.mean()) < 4 * error
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("method", WITH_DENSITY)
-def test_posterior(number: int, method: str) -> None:
-    """Integration against brute force where p <= 2, and against NUTS everywhere."""
+def hold_posterior(number: int, method: str, by_nuts: bool) -> None:
+    """Integration against brute force where p <= 2, and against NUTS."""
     result = calibration(number, method)
     if configuration(number).p <= 2:
         assert_agrees(result, brute_force(number, method))
-    engine = l2.NUTS(draws=8_000, chains=4)
-    sampled = l2.calibrate(problem(number, N, SEED), method, seed=1, engine=engine)
-    assert isinstance(sampled.posterior, Computed)
-    draws = np.asarray(sampled.prior.from_line(sampled.posterior.points.z))
-    assert_chain_agrees(draws.reshape(4, 2000, -1), result)
+    if by_nuts:
+        assert_nuts_agrees(problem(number, N, SEED), method, result)
     assert not result.status & l2.Status.INACCURATE, result.numerical_error
+
+
+@pytest.mark.parametrize(
+    ("number", "method", "by_nuts"),
+    [
+        *((1, method, method == "gb-l2-boot") for method in ("nlm", "koh", "gb-l2", "gb-ols", "gb-l2-boot")),
+        *((2, method, method == "gb-ols-boot") for method in WITH_DENSITY),
+        (3, "koh", False),
+        (3, "gb-l2", False),
+        # Three parameters are beyond brute force; the bootstrap's densities differ from these by a factor.
+        *((4, method, True) for method in ("nlm", "koh", "gb-l2", "gb-ols")),
+    ],
+)
+def test_posterior(number: int, method: str, by_nuts: bool) -> None:
+    hold_posterior(number, method, by_nuts)
 
 
 @pytest.mark.parametrize(
     ("number", "method", "oracle"),
     [
         (2, "koh-plumlee", "koh-plumlee"),
-        (1, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
         (2, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
         (3, "kennedy-ohagan-plain", "kennedy-ohagan-plain"),
         # The slopes of a linear model are the same at every theta, and so is the posterior.
@@ -218,8 +210,11 @@ def test_relatives_of_kennedy_ohagan(number: int, method: str, oracle: str) -> N
 
 
 def test_kennedy_ohagan_with_three_parameters_against_dense_metropolis() -> None:
-    """NUTS samples the library's own density; this chain knows only the paper's dense matrices."""
-    chain = metropolis(dense_kennedy_ohagan(4, "koh", nodes=10), 60_000, 10_000, seed=3)
+    """NUTS samples the library's own density; this chain knows only the paper's dense matrices.
+
+    About one in a hundred of its draws is independent, so that a shift of a quarter of a standard deviation is seen.
+    """
+    chain = metropolis(dense_kennedy_ohagan(4, "koh", nodes=10), 30_000, 6_000, seed=3)
     assert_chain_agrees(chain.draws[None, :, :3], calibration(4, "koh"))
 
 
@@ -227,14 +222,14 @@ def test_kennedy_ohagan_with_three_parameters_against_dense_metropolis() -> None
     ("number", "variance"), [(1, "smoother"), (2, "smoother"), (3, "smoother"), (4, "smoother"), (2, "profile")]
 )
 def test_projected(number: int, variance: str) -> None:
-    """The same law as one scipy minimisation per drawn mu."""
+    """The same law as one scipy minimisation per drawn mu: 300 of them see a shift of a quarter of a posterior sd."""
     chosen, fit = configuration(number), dense_fit(number)
     rule = gauss_legendre(40 if chosen.k == 1 else 12, chosen.k)
     scale = fit.sigma2 / fit.kappa if variance == "smoother" else fit.y @ np.linalg.solve(fit.phi, fit.y) / N
-    processes = draw_process(fit, rule, float(scale), draws=800, seed=2)
+    processes = draw_process(fit, rule, float(scale), draws=300, seed=2)
     slow = projected_l2(chosen.eta, chosen.gradient, rule, processes, chosen.lower, chosen.upper)
-    method = l2.ProjectedL2(draws=8000, process_variance="smoother" if variance == "smoother" else "profile")
-    fast = np.column_stack(list(l2.calibrate(problem(number, N, SEED), method, seed=1).draws(8000).values()))
+    method = l2.ProjectedL2(draws=2000, process_variance="smoother" if variance == "smoother" else "profile")
+    fast = np.column_stack(list(l2.calibrate(problem(number, N, SEED), method, seed=1).draws(2000).values()))
     centre = fast.mean(axis=0)
     for ours, theirs in ((fast, slow), ((fast - centre) ** 2, (slow - centre) ** 2)):
         error = np.sqrt(ours.var(axis=0) / len(ours) + theirs.var(axis=0) / len(theirs))

@@ -1,0 +1,49 @@
+"""How a posterior is held to another: to one by brute force, or to draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import l2calib as l2
+from l2calib.results.computed import Computed
+
+if TYPE_CHECKING:
+    from tests.oracles.arrays import Array
+    from tests.oracles.posteriors import Summary
+
+
+def assert_agrees(result: l2.Calibration, expected: Summary, tolerance: float = 0.01) -> None:
+    """Mean, sd and both interval ends, within a share of the posterior sd."""
+    table = result.summary()
+    found = table[["mean", "sd", "q2.5", "q97.5"]].to_numpy()
+    wanted = np.column_stack([expected.mean, expected.sd, expected.quantiles[0], expected.quantiles[2]])
+    assert np.abs(found - wanted).max(axis=1) / expected.sd == pytest.approx(0, abs=tolerance)
+
+
+def assert_chain_agrees(chains: Array, result: l2.Calibration) -> None:
+    """Draws (chains, draws, p) against a summary, within 4 standard errors from batch means.
+
+    The moments and interval ends are written as expectations, so that one theory serves them all.
+    """
+    table = result.summary()
+    mean, sd = table["mean"].to_numpy(), table["sd"].to_numpy()
+    for statistic, value in (
+        (chains, mean),
+        ((chains - mean) ** 2, sd**2),
+        (chains <= table["q2.5"].to_numpy(), 0.025),
+        (chains <= table["q97.5"].to_numpy(), 0.975),
+    ):
+        batches = statistic.reshape(len(chains) * 20, -1, chains.shape[-1]).mean(axis=1)
+        error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+        assert np.abs((batches.mean(axis=0) - value) / error).max() < 4
+
+
+def assert_nuts_agrees(problem: l2.Problem, method: str, result: l2.Calibration) -> None:
+    """NUTS with the same method, against a result."""
+    sampled = l2.calibrate(problem, method, seed=1, engine=l2.NUTS(draws=8_000, chains=4))
+    assert isinstance(sampled.posterior, Computed)
+    draws = np.asarray(sampled.prior.from_line(sampled.posterior.points.z))
+    assert_chain_agrees(draws.reshape(4, 2000, -1), result)
