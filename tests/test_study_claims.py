@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import l2calib.study.claims
 from l2calib.study.claims import Part, Wiffle, as_markdown, claims_table, wiffle_evidence
 from l2calib.study.claims.judging import CONTRADICTED, HOLDS, OPEN, Above, Below, Claim, Within, critical, group_verdict
 from l2calib.study.claims.markdown import evidence
+from l2calib.study.summary import write_summary
 from tests.study_frames import paper_like
 
 REPRODUCED, NOT, PARTLY, UNTESTED = "reproduced", "not reproduced", "partly reproduced", "not tested"
@@ -286,8 +288,14 @@ def test_a_claim_is_what_its_parts_are():
         assert Claim(1, "text", parts, "").verdict == verdict
 
 
-def test_the_wiffle_balls_are_calibrated_by_both_methods():
-    evidence = wiffle_evidence()
+@pytest.fixture(scope="module")
+def wiffle_balls():
+    """The real ones, calibrated once."""
+    return wiffle_evidence()
+
+
+def test_the_wiffle_balls_are_calibrated_by_both_methods(wiffle_balls):
+    evidence = wiffle_balls
     table = evidence.posteriors.set_index(["method", "parameter"])
     assert list(table.index) == [(method, name) for method in ("gb-l2", "koh") for name in ("g", "m")]
     # Integrated, so known to more digits than these.
@@ -297,3 +305,14 @@ def test_the_wiffle_balls_are_calibrated_by_both_methods():
     found = {part.letter: part.verdict for part in claims_table(paper_like(sizes=(20,)), evidence)[8].parts}
     # The right-hand tail of m draws its mean away from 3.5, but not its median.
     assert found == {"a": REPRODUCED, "b": REPRODUCED, "c": REPRODUCED, "d": PARTLY, "e": REPRODUCED}
+
+
+def test_the_command_tests_claims_on_a_summary_and_on_the_wiffle_balls(run, tmp_path, monkeypatch, wiffle_balls):
+    monkeypatch.setattr(l2calib.study.claims, "wiffle_evidence", lambda: wiffle_balls)
+    write_summary(paper_like(configurations="3", sizes=(20, 100), errors=("normal",)), tmp_path / "paper.csv")
+    status, out, err = run("study", "claims", tmp_path / "paper.csv")
+    assert (status, err) == (0, "")
+    table = [line.split(" | ") for line in out.splitlines() if line.startswith("| ")]
+    verdicts = {cells[0].removeprefix("| "): cells[2] for cells in table if len(cells) > 3}
+    assert verdicts["5"] == "not tested"  # configuration 4 is not there
+    assert verdicts["9"].endswith("reproduced")
