@@ -9,6 +9,7 @@ import importlib.util
 import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,11 @@ EXAMPLES = [
     Example("kinetics", "dimer", lambda x, t: dimer(x[:, 0], t), (1.0, 0.1)),
 ]
 each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+
+
+@cache
+def problem_of(example):
+    return load_problem(FOLDER / example.name / "spec.toml")
 
 
 def making(example):
@@ -99,7 +105,7 @@ def test_the_data_are_what_make_data_makes(example):
 
 @each
 def test_the_calibration_finds_the_target(example):
-    problem = load_problem(FOLDER / example.name / "spec.toml")
+    problem = problem_of(example)
     result = l2.calibrate(problem, "gb-l2")
     rows = result.summary()
     off = (rows["mean"] - target(example, problem)) / rows["sd"]
@@ -112,13 +118,13 @@ def test_the_calibration_finds_the_target(example):
 
 @pytest.mark.parametrize("example", EXAMPLES[1:3], ids=lambda example: example.name)
 def test_the_least_squares_are_those_of_scipy(example):
-    problem = load_problem(FOLDER / example.name / "spec.toml")
+    problem = problem_of(example)
     ours = l2.estimate(problem, l2.OLS()).theta_hat
     np.testing.assert_allclose(ours, fitted(example, problem.x, problem.y, np.ones(len(problem.y))), rtol=1e-6)
 
 
 def test_the_equation_of_the_kinetics_is_solved_as_scipy_solves_it():
-    problem = load_problem(FOLDER / "kinetics" / "spec.toml")
+    problem = problem_of(EXAMPLES[-1])
     theta = np.array([0.8, 0.13])
     minutes = problem.x[::-7, 0]  # in any order
     # The steps are a hundred times smaller than the equation's own times; the errors of measurement are 0.005.
