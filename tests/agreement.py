@@ -44,6 +44,10 @@ def assert_chain_agrees(chains: Array, result: l2.Calibration) -> None:
 def assert_nuts_agrees(problem: l2.Problem, method: str, result: l2.Calibration) -> None:
     """NUTS with the same method, against a result."""
     sampled = l2.calibrate(problem, method, seed=1, engine=l2.NUTS(draws=8_000, chains=4))
-    assert isinstance(sampled.posterior, Computed)
-    draws = np.asarray(sampled.prior.from_line(sampled.posterior.points.z))
-    assert_chain_agrees(draws.reshape(4, 2000, -1), result)
+    assert_chain_agrees(own_points(sampled).reshape(4, 2000, -1), result)
+
+
+def own_points(result: l2.Calibration) -> Array:
+    """The points (N, p) that a result was summarised from: draws, if it was computed by them."""
+    assert isinstance(result.posterior, Computed)
+    return np.asarray(result.prior.from_line(result.posterior.points.z))
