@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from l2calib.losses import (
     matched_gamma,
     score_covariance,
 )
-from l2calib.numerics.arrays import jax, jnp
+from l2calib.numerics.arrays import Array, jnp
+from l2calib.numerics.compile import quickly_compiled
+from l2calib.numerics.minimise import Candidates, Derivatives, Minima
 from l2calib.problem.data import Box
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.measure import Quadrature, default_quadrature
 from l2calib.problem.problem import Problem
 from l2calib.process.spectrum import Sites
 from l2calib.smoothers.gcv import GCV
+from l2calib.smoothers.grid import SmootherTables
 
 
 @dataclass(frozen=True)
@@ -59,29 +62,48 @@ def estimate(problem: Problem, loss: Loss | None = None, smoother: GCV | None = 
         raise MethodError(f"the loss is not one: received {loss!r}; give L2() or OLS().")
     chosen, experiment = loss or L2(), problem.experiment
     gcv = smoother or GCV()
-    tables = gcv.prepare(experiment)
-    y = jnp.asarray(experiment.whiten(problem.y))
-    smooth = jax.jit(gcv.fit)(tables, y)
-    values = chosen.values(experiment, smooth, y)
-    minima = loss_minima(chosen, experiment, loss_candidates(chosen, experiment), values)
-    at = loss_derivatives(chosen, experiment, values, minima.theta)
-    status = Status(int(minima.status | smooth.status))
-    if bool(is_flat(at)):
-        raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
-    mu_hat = smooth.at(gcv.correlation, experiment.quadrature.nodes, Sites.of(experiment))
-    V = np.asarray(at.hessian)
-    W = np.asarray(score_covariance(chosen, smooth, at, smooth.sigma2()))
-    inverse = np.linalg.inv(V)
+
+    def fit(tables: SmootherTables, table: Candidates, y: Array) -> tuple[_Minimum, Array, Array, Array, Array]:
+        smooth = gcv.fit(tables, y)
+        found = _minimum(chosen, experiment, table, chosen.values(experiment, smooth, y))
+        mu_hat = smooth.at(gcv.correlation, experiment.quadrature.nodes, Sites.of(experiment))
+        W = score_covariance(chosen, smooth, found.at, smooth.sigma2())
+        return found, W, chosen.outside(experiment, mu_hat, y), smooth.sigma2(), smooth.status
+
+    # One program: by itself every small operation of JAX is one to compile.
+    tables, table = gcv.prepare(experiment), loss_candidates(chosen, experiment)
+    found, W, outside, sigma2, status = quickly_compiled(fit)(tables, table, jnp.asarray(experiment.whiten(problem.y)))
+    found.check()
+    inverse = np.linalg.inv(found.at.hessian)
     return Estimate(
         names=experiment.prior.names,
-        theta_hat=np.asarray(minima.theta),
+        theta_hat=np.asarray(found.minima.theta),
         covariance=inverse @ W @ inverse,
-        V=V,
-        W=W,
-        loss=float(minima.losses[0] + chosen.outside(experiment, mu_hat, y)),
-        sigma2=float(smooth.sigma2()),
-        status=status,
+        V=np.asarray(found.at.hessian),
+        W=np.asarray(W),
+        loss=float(found.minima.losses[0] + outside),
+        sigma2=float(sigma2),
+        status=Status(int(found.minima.status | status)),
     )
+
+
+class _Minimum(NamedTuple):
+    """The lowest minima of a loss, and the loss at the lowest."""
+
+    minima: Minima
+    at: Derivatives
+    flat: Array
+
+    def check(self) -> None:
+        """Raise CalibrationFailed where there is none to speak of."""
+        if bool(self.flat):
+            raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
+
+
+def _minimum(loss: Loss, experiment: Experiment, table: Candidates, values: Array) -> _Minimum:
+    minima = loss_minima(loss, experiment, table, values)
+    at = loss_derivatives(loss, experiment, values, minima.theta)
+    return _Minimum(minima, at, is_flat(at))
 
 
 @dataclass(frozen=True)
@@ -123,19 +145,21 @@ def target(
     nodes = box.from_unit(rule.nodes)
     experiment = Experiment(model, inputs, nodes, prior, rule)
     loss = L2()
-    system = jnp.asarray(system_values(mu, box, nodes))
-    values = experiment.node_span.project(system)
-    minima = loss_minima(loss, experiment, loss_candidates(loss, experiment), values)
-    at = loss_derivatives(loss, experiment, values, minima.theta)
-    if bool(is_flat(at)):
-        raise CalibrationFailed(Status.FLAT_LOSS.sentences()[0])
+
+    def fit(table: Candidates, system: Array) -> tuple[_Minimum, Array]:
+        found = _minimum(loss, experiment, table, experiment.node_span.project(system))
+        return found, experiment.node_span.outside(system)
+
+    table, system = loss_candidates(loss, experiment), jnp.asarray(system_values(mu, box, nodes))
+    found, outside = quickly_compiled(fit)(table, system)
+    found.check()
     return L2Target(
         names=experiment.prior.names,
-        theta=np.asarray(minima.theta),
-        discrepancy=float(minima.losses[0] + experiment.node_span.outside(system)),
-        V=np.asarray(at.hessian),
-        slopes=np.asarray(at.gauss_newton) / 2,
-        status=Status(int(minima.status)),
+        theta=np.asarray(found.minima.theta),
+        discrepancy=float(found.minima.losses[0] + outside),
+        V=np.asarray(found.at.hessian),
+        slopes=np.asarray(found.at.gauss_newton) / 2,
+        status=Status(int(found.minima.status)),
     )
 
 
