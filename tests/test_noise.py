@@ -117,8 +117,8 @@ def test_equal_scales_change_no_bit():
 
 def test_a_batch_whitens_as_one_calibration_does():
     known = problem().experiment
-    batch = l2.calibrate_batch(known, np.stack([Y, Y + 0.1 * X]), "koh", seed=[1, 1])
-    alone = l2.calibrate(problem(), "koh", seed=1)
+    batch = l2.calibrate_batch(known, np.stack([Y, Y + 0.1 * X]), "gb-l2", seed=[1, 1])
+    alone = l2.calibrate(problem(), "gb-l2", seed=1)
     assert batch.mean[0] == pytest.approx(alone.summary()["mean"].to_numpy(), rel=1e-7)
 
 

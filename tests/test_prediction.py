@@ -93,10 +93,12 @@ def simulated() -> list[Predictor]:
     chosen, known = configuration(2), experiment(2, N)
     method, engine = l2.METHODS["gb-l2"], Integrate()
     noise = np.sqrt(chosen.sigma2) * np.random.default_rng(20261117).standard_normal((DATASETS, N))
+    responses = chosen.mu(known.x) + noise
+    answer = solve_one(method, known, engine, responses[0], jax.random.key(0))
+    answer = answer._replace(level=answer.solver.first_level)  # rejection makes draws exact at any
     predictors = []
-    for seed, y in enumerate(chosen.mu(known.x) + noise):
+    for seed, y in enumerate(responses):
         fit_key, key = stage_keys(jax.random.key(seed))
-        answer = solve_one(method, known, engine, y, jax.random.key(seed))
         theta = independent_draws(method, known, answer, y, fit_key=fit_key, key=key, number=400)
         predictors.append(predictor(known, y, theta, np.random.default_rng(seed)))
     return predictors

@@ -62,9 +62,9 @@ def test_methods_that_smooth_alike_share_the_choice_of_rho(monkeypatch):
     made = []
     really = choices.choose
     monkeypatch.setattr(choices, "choose", lambda *what: made.append(what) or really(*what))
-    plan = study(sizes=[13], errors=["normal", "t"], methods=["gb-l2", "gb-ols", "koh"], replications=3)
+    plan = study(sizes=[13], errors=["normal", "t"], methods=["gb-l2", "gb-ols"], replications=3)
     files = {(cell.errors, cell.method): compute_block(plan.task(cell)) for cell in plan.cells()}
-    assert len(made) == 4  # of two laws, with one input by modified Kennedy-O'Hagan on its own tables
+    assert len(made) == 2  # for two laws
     for law in ("normal", "t"):
         seconds = [about(files[law, method])["seconds_choosing"] for method in ("gb-l2", "gb-ols")]
         assert seconds[0] == seconds[1] > 0
