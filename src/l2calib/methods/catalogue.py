@@ -1,6 +1,6 @@
 """The methods by name: what each is called, how it looks wherever it is drawn, and about what it costs.
 
-The one list of them. It imports nothing: a method itself is built when it is asked for, so that the command line can
+The one list of them. It imports no method: each is built when it is asked for, so that the command line can
 name them all without waiting for JAX.
 """
 
