@@ -53,7 +53,8 @@ def finish(folder, *options):
 
 
 def blocks_in(folder):
-    return len(list(Path(folder).glob("blocks/**/[0-9]*.parquet")))
+    """How many are there whole: what a kill left half written has a folder of its own beside them."""
+    return len(list(Path(folder).glob("blocks/*/*/*/*/[0-9]*.parquet")))
 
 
 def kill_after(process, folder, blocks, delay):
