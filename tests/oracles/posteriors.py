@@ -2,7 +2,7 @@
 
 A grid is laid over the box, shrunk to where the density lives, crowded to where
 the mass is, and integrated with cubic splines. Halving its spacing moves the answers
-by less than 1e-4 posterior standard deviations.
+by less than 1e-4 posterior standard deviations, with three parameters by less than 1e-3.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def summarise(
     points: int | None = None,
     coarse: int | None = None,
 ) -> Summary:
-    """Summaries of exp(log_density) on a box in one or two dimensions."""
+    """Summaries of exp(log_density) on a box in up to three dimensions."""
     p = lower.size
-    points = points or {1: 4001, 2: 401}[p]
-    coarse = coarse or {1: 20001, 2: 401}[p]
+    points = points or {1: 4001, 2: 401, 3: 61}[p]
+    coarse = coarse or {1: 20001, 2: 401, 3: 41}[p]
     low, high = shrink(log_density, lower, upper, coarse)
     axes = [np.linspace(a, b, points) for a, b in zip(low, high, strict=True)]
     for _ in range(2):
@@ -60,12 +60,15 @@ def summarise(
 def _marginals(log_density: LogDensity, axes: list[Array]) -> list[Array]:
     values = _on_grid(log_density, axes)
     density = np.exp(values - values.max())
-    if len(axes) == 1:
-        return [density]
-    return [
-        CubicSpline(axes[1], density, axis=1).integrate(*axes[1][[0, -1]]),
-        CubicSpline(axes[0], density, axis=0).integrate(*axes[0][[0, -1]]),
-    ]
+    return [_integrated_out(density, axes, kept) for kept in range(len(axes))]
+
+
+def _integrated_out(density: Array, axes: list[Array], kept: int) -> Array:
+    """The density along one axis, the others integrated out, the last of them first."""
+    for other in reversed(range(len(axes))):
+        if other != kept:
+            density = CubicSpline(axes[other], density, axis=other).integrate(*axes[other][[0, -1]])
+    return np.asarray(density)
 
 
 def _crowd(axis: Array, density: Array) -> Array:
