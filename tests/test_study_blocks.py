@@ -57,12 +57,15 @@ def test_repetitions_in_the_options_are_dropped():
     assert [type(n) for n in study(sizes=np.array([12, 20])).sizes] == [int, int]
 
 
-def test_methods_that_smooth_alike_share_the_choice_of_rho(monkeypatch):
-    """Their blocks say the same of it, and it was made once."""
+def test_methods_that_smooth_alike_share_the_choice_of_rho(monkeypatch, blocks):
+    """Their blocks say the same of it, and it was made once.
+
+    The design is that of `blocks`, after them, so that little is left to compile; the datasets are others.
+    """
     made = []
     really = choices.choose
     monkeypatch.setattr(choices, "choose", lambda *what: made.append(what) or really(*what))
-    plan = study(sizes=[13], errors=["normal", "t"], methods=["gb-l2", "gb-ols"], replications=3)
+    plan = study(errors=["normal", "t"], methods=["gb-l2", "gb-ols"], replications=ROWS, seed=1)
     files = {(cell.errors, cell.method): compute_block(plan.task(cell)) for cell in plan.cells()}
     assert len(made) == 2  # for two laws
     for law in ("normal", "t"):
