@@ -1,9 +1,7 @@
 """The command line: what it prints, where, and the status it leaves with."""
 
-import csv
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,11 +17,9 @@ from l2calib import cli
 from l2calib.cli.files import write
 from l2calib.cli.terminal import silent_stdout
 from l2calib.errors import CalibrationFailed, SpecError
-from l2calib.spec import examples
 from tests import line_spec
+from tests.shared_programs import shared_programs
 
-PARAMETER_KEYS = ["mean", "sd", "q2.5", "q50", "q97.5"]
-RESULT_KEYS = ["method", "parameters", "theta_hat", "gamma", "sigma2", "rho", "engine", "status", "seconds"]
 PAPER = ["nlm", "koh", "projected", "gb-l2", "gb-ols", "gb-l2-boot", "gb-ols-boot"]
 
 SPEC = line_spec.SPEC.replace(line_spec.EXPRESSION, 'python = "model.py:line"')
@@ -41,99 +37,11 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def slope(folder):
-    """The same with one parameter, which is quicker to calibrate."""
+    """The same with one parameter, which is quicker to calibrate; for all tests it is compiled once."""
     (folder / "spec.toml").write_text(SPEC.replace('a = "uniform(-5, 5)"\n', ""))
     (folder / "model.py").write_text(MODEL.replace("x, a, b", "x, b").replace("a + b", "1 + b"))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def wiffle(tmp_path_factory):
-    """One cold run of the installed command, shared by the tests that only look at it."""
-    out = tmp_path_factory.mktemp("wiffle") / "deep" / "out"
-    command = [
-        str(Path(sys.executable).with_name("l2calib")),
-        "calibrate",
-        "wiffle",
-        "--method",
-        "gb-l2",
-        "--method",
-        "koh",
-    ]
-    done = subprocess.run(
-        [*command, "--seed", "3", "--json", "--out", str(out)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done, out
-
-
-def test_json_obeys_the_contract(wiffle):
-    done, _ = wiffle
-    answer = json.loads(done.stdout)
-    assert list(answer) == ["spec", "seed", "results"]
-    assert (answer["spec"], answer["seed"]) == ("wiffle", 3)
-    assert [result["method"] for result in answer["results"]] == ["gb-l2", "koh"]
-    for result in answer["results"]:
-        assert list(result) == RESULT_KEYS
-        assert "inaccurate" not in result["status"]
-        assert list(result["parameters"]) == ["g", "m"]
-        for summary in result["parameters"].values():
-            assert list(summary) == PARAMETER_KEYS
-            assert summary["q2.5"] < summary["q50"] < summary["q97.5"]
-    gb, koh = answer["results"]
-    assert list(gb["theta_hat"]) == ["g", "m"]
-    assert gb["gamma"] > 0
-    assert list(gb["rho"]) == ["psi", "kappa"]
-    assert len(gb["rho"]["psi"]) == 1
-    assert koh["gamma"] is None
-    # The paper's conclusion: both methods say about (11, 3.5).
-    for result in answer["results"]:
-        for name, value in (("g", 11), ("m", 3.5)):
-            summary = result["parameters"][name]
-            assert summary["q2.5"] < value < summary["q97.5"]
-
-
-def test_out_holds_everything_and_nothing_else(wiffle):
-    done, out = wiffle
-    names = {path.name for path in out.iterdir()}
-    assert names == {"results.json", "run.json", "gb-l2.nc", "koh.nc", "calibration.png", "calibration.svg"}
-    assert json.loads((out / "results.json").read_text()) == json.loads(done.stdout)
-    assert (out / "calibration.png").read_bytes().startswith(b"\x89PNG")
-    assert l2calib.load(out / "koh.nc").draws(4000)["g"].size == 4000
-
-
-def test_the_run_tells_where_its_results_come_from(wiffle):
-    done, out = wiffle
-    run, answer = json.loads((out / "run.json").read_text()), json.loads(done.stdout)
-    assert run["l2calib"] == l2calib.__version__
-    assert {"python", "numpy", "jax"} <= set(run["versions"])
-    command = ["l2calib", "calibrate", "wiffle", "--method", "gb-l2", "--method", "koh", "--seed", "3", "--json"]
-    assert shlex.split(run["command"]) == [*command, "--out", str(out)]
-    example = examples()["wiffle"]
-    assert run["spec"] == {"name": "wiffle", "text": example.read_text()}
-    assert run["model"]["kind"] == "python"
-    assert run["model"]["text"].startswith("def fall_time(height")
-    assert run["model"]["text"] in example.with_name("model.py").read_text()
-    assert (run["response"], run["seed"]) == ("time", 3)
-    assert run["inputs"] == {"height": [0.175, 4.275]}
-    assert run["prior"] == {"g": "uniform(0, 20)", "m": "uniform(0, 20)"}
-    assert run["data"]["file"] == "wiffle.csv"
-    rows = list(csv.DictReader(example.with_name("wiffle.csv").read_text().splitlines()))
-    assert run["data"]["columns"] == {name: [float(row[name]) for row in rows] for name in ("time", "height")}
-    for about, result in zip(run["results"], answer["results"], strict=True):
-        assert [about[key] for key in ("method", "status", "engine")] == [
-            result[key] for key in ("method", "status", "engine")
-        ]
-        assert len(about["messages"]) == len(result["status"].split(", ")) - (result["status"] == "ok")
-        assert 0 < about["numerical_error"] < 0.1
-
-
-def test_statuses_are_notes_on_stderr(wiffle):
-    done, _ = wiffle
-    # GCV has no interior optimum for these data, and that must not be silent.
-    assert "gcv-at-bound" in json.loads(done.stdout)["results"][0]["status"]
-    assert "note on gb-l2: " in done.stderr
-    assert "Traceback" not in done.stderr
+    with shared_programs():
+        yield folder
 
 
 def test_the_table_is_for_people(run, slope):
@@ -159,14 +67,17 @@ def test_compare_runs_every_method_of_the_paper(run, slope):
     assert [result["method"] for result in json.loads(out)["results"]] == PAPER
 
 
-def test_what_a_model_prints_stays_out_of_the_answer(run, slope):
+def test_what_a_model_prints_stays_out_of_the_answer(slope):
+    """By the installed command, in a process that has compiled nothing."""
     silent = (slope / "model.py").read_text()
     (slope / "model.py").write_text("print('hello')\n" + silent.replace(":\n", ":\n    print('again')\n", 1))
-    status, out, err = run("calibrate", slope / "spec.toml", "--method", "nlm", "--json", "--out", slope / "out")
-    assert status == 0
-    assert out == (slope / "out" / "results.json").read_text()
-    assert "hello" in err
-    assert "again" in err
+    command = [str(Path(sys.executable).with_name("l2calib")), "calibrate", str(slope / "spec.toml")]
+    options = ["--method", "nlm", "--json", "--out", str(slope / "out")]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (slope / "out" / "results.json").read_text()
+    assert "hello" in done.stderr
+    assert "again" in done.stderr
 
 
 def test_what_is_printed_below_python_stays_out_of_the_answer(capfd):
