@@ -12,7 +12,7 @@ def _change(_, state, rates):
     monomer, dimer = state
     forming, decay = rates
     formed = forming * monomer**2
-    return -2 * formed, formed - decay * dimer
+    return jnp.stack([-2 * formed, formed - decay * dimer])
 
 
 def dimer(minutes, forming, decay):
@@ -28,10 +28,10 @@ def dimer(minutes, forming, decay):
         t0=0.0,
         t1=END,
         dt0=END / STEPS,
-        y0=(jnp.asarray(START), jnp.asarray(0.0)),
+        y0=jnp.array([START, 0.0]),
         args=(forming, decay),
         saveat=diffrax.SaveAt(ts=minutes[order]),
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS + 1,
     )
-    return jnp.zeros_like(minutes).at[order].set(solution.ys[1])
+    return jnp.zeros_like(minutes).at[order].set(solution.ys[:, 1])
