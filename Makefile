@@ -3,7 +3,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.synced
-SYNC  := UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet
+SYNC  := UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --compile-bytecode
 OUT   := out/wiffle
 
 # The first interpreter that is new enough; a python3 that is too old does not hide a newer one beside it.
@@ -49,4 +49,5 @@ $(BIN)/uv:
 
 $(READY): $(BIN)/uv uv.lock pyproject.toml
 	@$(SYNC)
+	@$(BIN)/python -m compileall -q src # uv compiles what it installs; this is installed where it is
 	@touch $@
