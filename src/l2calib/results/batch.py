@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from l2calib.compute.stages import Solution
 from l2calib.errors import DataError, Status
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
