@@ -1,7 +1,8 @@
-"""The normal distribution function, for batches: without branches, which in a batch are all computed.
+"""The normal distribution: in NumPy that of SciPy, in JAX one for batches.
 
-For x >= 0, Phi(-x) = exp(-x^2 / 2) R(x), and (x + a) R(x) is a smooth function of (x - a) / (x + a), from -1 at zero to
-1 at infinity: a polynomial, fitted when this module is loaded. The relative error is about that of the exponential.
+Batches want no branches, since all of them are computed. For x >= 0, Phi(-x) = exp(-x^2 / 2) R(x), and (x + a) R(x) is
+a smooth function of (x - a) / (x + a), from -1 at zero to 1 at infinity: a polynomial, fitted when this module is
+loaded. The relative error is about that of the exponential.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from numpy.polynomial import chebyshev
 from scipy import special
 
 from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.namespace import AnyArray
 
 _MIDDLE = 5.0
 _DEGREE = 20
@@ -29,9 +31,13 @@ def _fitted() -> np.ndarray:
 _COEFFICIENTS = _fitted()
 
 
+def distribution_function(z: AnyArray) -> AnyArray:
+    """Phi(z); of plain numbers, as JAX sees them."""
+    return special.ndtr(z) if isinstance(z, np.ndarray | np.generic) else _for_batches(z)
+
+
 @jax.custom_jvp
-def distribution_function(z: Array) -> Array:
-    """Phi(z)."""
+def _for_batches(z: Array) -> Array:
     x = jnp.minimum(jnp.abs(z), _FARTHEST)
     t = (x - _MIDDLE) / (x + _MIDDLE)
     ratio = jnp.full_like(t, _COEFFICIENTS[-1])
@@ -41,7 +47,12 @@ def distribution_function(z: Array) -> Array:
     return jnp.where(z > 0, 1 - below, below)
 
 
-@distribution_function.defjvp
+@_for_batches.defjvp
 def _derivative(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (z,), (change,) = primals, tangents
-    return distribution_function(z), change * jnp.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    return _for_batches(z), change * jnp.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def log_normal_density(z: AnyArray) -> AnyArray:
+    """The log density of the standard normal distribution."""
+    return -(z**2) / 2 - np.log(2 * np.pi) / 2

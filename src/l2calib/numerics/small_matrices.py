@@ -1,40 +1,102 @@
-"""Linear algebra of p x p matrices, unrolled: a batch of thousands is elementwise work, not library calls."""
+"""Linear algebra of p x p matrices, unrolled: a batch of thousands is elementwise work, not library calls.
+
+Matrices are the last two axes of their arrays, and all axes before them are broadcast.
+"""
 
 from __future__ import annotations
 
-from l2calib.numerics.arrays import Array, jnp
+from collections.abc import Sequence
+
+import numpy as np
+
+from l2calib.numerics.namespace import AnyArray, namespace_of
 
 
-def cholesky(matrix: Array, floor: Array | float = 0.0) -> Array:
-    """The Cholesky factor of a small matrix, unrolled so that a batch of them is elementwise work.
+def cholesky(matrix: AnyArray, floor: AnyArray | None = None) -> AnyArray:
+    """The Cholesky factors of small matrices (..., p, p).
 
-    Pivots are kept at least at `floor` (p,); with a floor of zero a matrix that is not positive definite gives NaN.
+    Pivots are kept at least at a positive `floor` (..., p); without, a matrix that is not positive definite gives NaN.
     """
-    p = matrix.shape[0]
-    low = jnp.broadcast_to(jnp.asarray(floor), (p,))
-    rows: list[list[Array]] = []
+    xp, p = namespace_of(matrix), matrix.shape[-1]
+    rows: list[list[AnyArray]] = []
     for i in range(p):
-        row: list[Array] = []
+        row: list[AnyArray] = []
         for j in range(i):
-            row.append((matrix[i, j] - sum(row[m] * rows[j][m] for m in range(j))) / rows[j][j])
-        pivot = matrix[i, i] - sum(entry**2 for entry in row)
-        row.append(jnp.sqrt(jnp.where(low[i] > 0, jnp.maximum(pivot, low[i]), pivot)))
+            rest = matrix[..., i, j]
+            for m in range(j):
+                rest = rest - row[m] * rows[j][m]
+            row.append(rest / rows[j][j])
+        pivot = matrix[..., i, i]
+        for entry in row:
+            pivot = pivot - entry**2
+        row.append(xp.sqrt(pivot if floor is None else _at_least(pivot, floor[..., i])))
         rows.append(row)
-    zero = jnp.zeros_like(matrix[0, 0])
-    return jnp.stack([jnp.stack(row + [zero] * (p - len(row))) for row in rows])
+    zero = xp.zeros_like(matrix[..., 0, 0])
+    return xp.stack([xp.stack(row + [zero] * (p - len(row)), axis=-1) for row in rows], axis=-2)
 
 
-def lower_solve(lower: Array, right: Array) -> Array:
-    """L^-1 R for a small lower triangular L (p, p) and R (p, ...), unrolled."""
-    solution: list[Array] = []
-    for i in range(lower.shape[0]):
-        solution.append((right[i] - sum(lower[i, m] * solution[m] for m in range(i))) / lower[i, i])
-    return jnp.stack(solution)
+def _at_least(pivot: AnyArray, low: AnyArray) -> AnyArray:
+    xp = namespace_of(pivot)
+    return xp.where(low > 0, xp.maximum(pivot, low), pivot)
 
 
-def solve(matrix: Array, right: Array) -> Array:
-    """Solve a small symmetric positive definite system; NaN when it is not positive definite."""
+def forward(lower: AnyArray, right: Sequence[AnyArray]) -> list[AnyArray]:
+    """L^-1 r, component by component, for lower triangular L (..., p, p) and p components (...)."""
+    solution: list[AnyArray] = []
+    for i, component in enumerate(right):
+        rest = component
+        for m in range(i):
+            rest = rest - lower[..., i, m] * solution[m]
+        solution.append(rest / lower[..., i, i])
+    return solution
+
+
+def _both(lower: AnyArray, right: Sequence[AnyArray]) -> list[AnyArray]:
+    """(L L')^-1 r, component by component."""
+    solution = forward(lower, right)
+    for i in reversed(range(len(solution))):
+        rest = solution[i]
+        for m in reversed(range(i + 1, len(solution))):
+            rest = rest - lower[..., m, i] * solution[m]
+        solution[i] = rest / lower[..., i, i]
+    return solution
+
+
+def _stacked(parts: list[AnyArray], axis: int) -> AnyArray:
+    return namespace_of(parts[0]).stack(parts, axis=axis)
+
+
+def lower_solve(lower: AnyArray, right: AnyArray) -> AnyArray:
+    """L^-1 R for lower triangular L (..., p, p) and vectors (..., p), or with as many axes as L, columns."""
+    if right.ndim < lower.ndim:
+        return _stacked(forward(lower, [right[..., i] for i in range(right.shape[-1])]), -1)
+    return _stacked(forward(lower[..., None, :, :], [right[..., i, :] for i in range(right.shape[-2])]), -2)
+
+
+def solve(matrix: AnyArray, right: AnyArray) -> AnyArray:
+    """Small symmetric positive definite systems, for vectors or columns as in `lower_solve`; NaN where one is not."""
     lower = cholesky(matrix)
-    forward = lower_solve(lower, right)
-    reversed_transpose = lower.T[::-1, ::-1]
-    return lower_solve(reversed_transpose, forward[::-1])[::-1]
+    if right.ndim < matrix.ndim:
+        return _stacked(_both(lower, [right[..., i] for i in range(right.shape[-1])]), -1)
+    return _stacked(_both(lower[..., None, :, :], [right[..., i, :] for i in range(right.shape[-2])]), -2)
+
+
+def inverse(matrix: AnyArray) -> AnyArray:
+    """Of small symmetric positive definite matrices (..., p, p); NaN where one is not."""
+    return _stacked(_both(cholesky(matrix)[..., None, :, :], list(np.eye(matrix.shape[-1]))), -2)
+
+
+def diagonal(matrix: AnyArray) -> AnyArray:
+    """The diagonals (..., p) of small matrices."""
+    return namespace_of(matrix).stack([matrix[..., i, i] for i in range(matrix.shape[-1])], axis=-1)
+
+
+def on_diagonal(values: AnyArray) -> AnyArray:
+    """Matrices (..., p, p) with these diagonals (..., p) and nothing else."""
+    return namespace_of(values).where(np.eye(values.shape[-1], dtype=bool), values[..., None, :], 0.0)
+
+
+def quadratic_form(matrix: AnyArray, vector: AnyArray) -> AnyArray:
+    """v' A v for matrices (..., p, p) and vectors (..., p)."""
+    xp = namespace_of(vector)
+    return xp.sum(vector * xp.sum(matrix * vector[..., None, :], axis=-1), axis=-1)

@@ -1,7 +1,7 @@
 """Prior distributions of one parameter.
 
-Each knows its support, its log density (traced by JAX) and its quantiles (NumPy). Distributions of numpyro are accepted
-too, through `log_prob`, `support` and `icdf`.
+Each knows its support, its log density (in the array library of its argument) and its quantiles (NumPy). Distributions
+of numpyro are accepted too, through `log_prob`, `support` and `icdf`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy as np
 from scipy import special
 
 from l2calib.errors import PriorError
-from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.arrays import jnp
+from l2calib.numerics.namespace import AnyArray, namespace_of
+from l2calib.numerics.normal_cdf import log_normal_density
 
 _TINY = 1e-300
 
@@ -25,7 +27,7 @@ class Distribution(Protocol):
     @property
     def support(self) -> tuple[float, float]: ...
 
-    def log_density(self, value: Array) -> Array: ...
+    def log_density(self, value: AnyArray) -> AnyArray: ...
 
     def quantile(self, probability: np.ndarray) -> np.ndarray: ...
 
@@ -49,8 +51,17 @@ def _numbers(*values: Any) -> bool:
         return False
 
 
-def _inside(value: Array, low: float, high: float, log_density: Array) -> Array:
-    return jnp.where((value >= low) & (value <= high), log_density, -jnp.inf)
+def _inside(value: AnyArray, low: float, high: float, log_density: AnyArray) -> AnyArray:
+    return namespace_of(value).where((value >= low) & (value <= high), log_density, -np.inf)
+
+
+def _log_of(value: AnyArray) -> AnyArray:
+    xp = namespace_of(value)
+    return xp.log(xp.maximum(value, _TINY))
+
+
+def _normal(value: AnyArray, mean: float, sd: float) -> AnyArray:
+    return log_normal_density((value - mean) / sd) - np.log(sd)
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,9 @@ class Uniform:
     def support(self) -> tuple[float, float]:
         return float(self.low), float(self.high)
 
-    def log_density(self, value: Array) -> Array:
-        return _inside(value, self.low, self.high, jnp.full_like(value, -np.log(self.high - self.low)))
+    def log_density(self, value: AnyArray) -> AnyArray:
+        level = namespace_of(value).full_like(value, -np.log(self.high - self.low), dtype=float)
+        return _inside(value, self.low, self.high, level)
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         return self.low + (self.high - self.low) * np.asarray(probability)
@@ -90,8 +102,8 @@ class Normal:
     def support(self) -> tuple[float, float]:
         return -np.inf, np.inf
 
-    def log_density(self, value: Array) -> Array:
-        return jax.scipy.stats.norm.logpdf(value, self.mean, self.sd)
+    def log_density(self, value: AnyArray) -> AnyArray:
+        return _normal(value, self.mean, self.sd)
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         return np.asarray(self.mean + self.sd * special.ndtri(probability))
@@ -124,9 +136,8 @@ class TruncatedNormal:
     def support(self) -> tuple[float, float]:
         return float(self.low), float(self.high)
 
-    def log_density(self, value: Array) -> Array:
-        log_density = jax.scipy.stats.norm.logpdf(value, self.mean, self.sd) - np.log(self._mass)
-        return _inside(value, self.low, self.high, log_density)
+    def log_density(self, value: AnyArray) -> AnyArray:
+        return _inside(value, self.low, self.high, _normal(value, self.mean, self.sd) - np.log(self._mass))
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         a, _ = self._tails
@@ -153,10 +164,9 @@ class LogNormal:
     def support(self) -> tuple[float, float]:
         return 0.0, np.inf
 
-    def log_density(self, value: Array) -> Array:
-        log_value = jnp.log(jnp.maximum(value, _TINY))
-        log_density = jax.scipy.stats.norm.logpdf(log_value, self.mean_log, self.sd_log) - log_value
-        return _inside(value, 0.0, np.inf, log_density)
+    def log_density(self, value: AnyArray) -> AnyArray:
+        log_value = _log_of(value)
+        return _inside(value, 0.0, np.inf, _normal(log_value, self.mean_log, self.sd_log) - log_value)
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(self.mean_log + self.sd_log * special.ndtri(probability)))
@@ -177,8 +187,8 @@ class Gamma:
     def support(self) -> tuple[float, float]:
         return 0.0, np.inf
 
-    def log_density(self, value: Array) -> Array:
-        log_value = jnp.log(jnp.maximum(value, _TINY))
+    def log_density(self, value: AnyArray) -> AnyArray:
+        log_value = _log_of(value)
         constant = self.shape * np.log(self.rate) - special.gammaln(self.shape)
         return _inside(value, 0.0, np.inf, constant + (self.shape - 1) * log_value - self.rate * value)
 
@@ -201,9 +211,9 @@ class Beta:
     def support(self) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def log_density(self, value: Array) -> Array:
-        left = (self.a - 1) * jnp.log(jnp.maximum(value, _TINY))
-        right = (self.b - 1) * jnp.log(jnp.maximum(1 - value, _TINY))
+    def log_density(self, value: AnyArray) -> AnyArray:
+        left = (self.a - 1) * _log_of(value)
+        right = (self.b - 1) * _log_of(1 - value)
         return _inside(value, 0.0, 1.0, left + right - special.betaln(self.a, self.b))
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
@@ -224,9 +234,8 @@ class HalfNormal:
     def support(self) -> tuple[float, float]:
         return 0.0, np.inf
 
-    def log_density(self, value: Array) -> Array:
-        log_density = jax.scipy.stats.norm.logpdf(value, 0.0, self.sd) + np.log(2.0)
-        return _inside(value, 0.0, np.inf, log_density)
+    def log_density(self, value: AnyArray) -> AnyArray:
+        return _inside(value, 0.0, np.inf, _normal(value, 0.0, self.sd) + np.log(2.0))
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         return np.asarray(self.sd * special.ndtri((1 + np.asarray(probability)) / 2))
@@ -244,9 +253,10 @@ class _Numpyro:
         low = float(getattr(constraint, "lower_bound", -np.inf))
         return low, float(getattr(constraint, "upper_bound", np.inf))
 
-    def log_density(self, value: Array) -> Array:
+    def log_density(self, value: AnyArray) -> AnyArray:
         low, high = self.support
-        return _inside(value, low, high, self.distribution.log_prob(jnp.clip(value, low, high)))
+        log_density = self.distribution.log_prob(jnp.clip(value, low, high))
+        return _inside(value, low, high, namespace_of(value).asarray(log_density))
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         return np.asarray(self.distribution.icdf(jnp.asarray(probability)), dtype=float)

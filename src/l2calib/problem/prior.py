@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 from scipy import special
 
 from l2calib.errors import PriorError
-from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.normal_cdf import distribution_function
+from l2calib.numerics.namespace import AnyArray, namespace_of, special_of
+from l2calib.numerics.normal_cdf import distribution_function, log_normal_density
 from l2calib.problem.distributions import Distribution, as_distribution
 
 _TINY = 1e-300
+T = TypeVar("T")  # arrays of NumPy or of JAX
 _TAKEN = ("chain", "draw")  # the dimensions of a posterior's draws
 
 
@@ -37,27 +39,27 @@ class _Coordinate:
         q = raw.inverse(distribution.quantile(special.ndtr(np.array([-1.0, 0.0, 1.0]))))
         return cls(low, high, float(q[1]), float((q[2] - q[0]) / 2))
 
-    def forward(self, z: Array) -> Array:
-        w = jnp.asarray(self.centre + self.scale * z)
+    def forward(self, z: AnyArray) -> AnyArray:
+        w = self.centre + self.scale * z
         if np.isfinite(self.low) and np.isfinite(self.high):
-            return jnp.asarray(self.low + (self.high - self.low) * distribution_function(w))
+            return self.low + (self.high - self.low) * distribution_function(w)
         if np.isfinite(self.low):
-            return jnp.asarray(self.low + jnp.exp(w))
+            return self.low + namespace_of(w).exp(w)
         if np.isfinite(self.high):
-            return jnp.asarray(self.high - jnp.exp(-w))
+            return self.high - namespace_of(w).exp(-w)
         return w
 
-    def log_slope(self, z: Array) -> Array:
-        w = jnp.asarray(self.centre + self.scale * z)
+    def log_slope(self, z: AnyArray) -> AnyArray:
+        w = self.centre + self.scale * z
         if np.isfinite(self.low) and np.isfinite(self.high):
-            log_derivative = jax.scipy.stats.norm.logpdf(w) + np.log(self.high - self.low)
+            log_derivative = log_normal_density(w) + np.log(self.high - self.low)
         elif np.isfinite(self.low):
             log_derivative = w
         elif np.isfinite(self.high):
             log_derivative = -w
         else:
-            log_derivative = jnp.zeros_like(w)
-        return jnp.asarray(log_derivative + np.log(self.scale))
+            log_derivative = namespace_of(w).zeros_like(w)
+        return log_derivative + np.log(self.scale)
 
     def inverse(self, theta: np.ndarray) -> np.ndarray:
         theta = np.asarray(theta, dtype=float)
@@ -71,17 +73,19 @@ class _Coordinate:
             w = theta
         return np.asarray((w - self.centre) / self.scale)
 
-    def traced_inverse(self, theta: Array) -> Array:
+    def finite_inverse(self, theta: AnyArray) -> AnyArray:
+        """The inverse, kept finite on the boundary."""
+        xp = namespace_of(theta)
         if np.isfinite(self.low) and np.isfinite(self.high):
-            share = jnp.clip((theta - self.low) / (self.high - self.low), 1e-12, 1 - 1e-12)
-            w = jax.scipy.special.ndtri(share)
+            share = xp.clip((theta - self.low) / (self.high - self.low), 1e-12, 1 - 1e-12)
+            w = special_of(theta).ndtri(share)
         elif np.isfinite(self.low):
-            w = jnp.log(jnp.maximum(theta - self.low, _TINY))
+            w = xp.log(xp.maximum(theta - self.low, _TINY))
         elif np.isfinite(self.high):
-            w = -jnp.log(jnp.maximum(self.high - theta, _TINY))
+            w = -xp.log(xp.maximum(self.high - theta, _TINY))
         else:
             w = theta
-        return jnp.asarray((w - self.centre) / self.scale)
+        return (w - self.centre) / self.scale
 
 
 class Prior:
@@ -115,29 +119,35 @@ class Prior:
     def dimension(self) -> int:
         return len(self.names)
 
-    def log_density(self, theta: Array) -> Array:
+    def log_density(self, theta: T) -> T:
         """Log prior density of theta (p,), or of rows of theta (..., p)."""
-        terms = [d.log_density(theta[..., j]) for j, d in enumerate(self.distributions.values())]
-        return jnp.sum(jnp.stack(terms), axis=0)
+        xp, rows = namespace_of(theta), cast("AnyArray", theta)
+        terms = [d.log_density(rows[..., j]) for j, d in enumerate(self.distributions.values())]
+        # A distribution that somebody wrote for JAX may answer NumPy with an array of JAX.
+        log_density: T = xp.sum(xp.stack([xp.asarray(term) for term in terms]), axis=0)
+        return log_density
 
     def quantile(self, probability: np.ndarray) -> np.ndarray:
         """Marginal quantiles of an array (..., p) of probabilities."""
         columns = [d.quantile(probability[..., j]) for j, d in enumerate(self.distributions.values())]
         return np.stack(columns, axis=-1)
 
-    def _columns(self, function: Callable[[_Coordinate, Array], Array], values: Array) -> Array:
+    def _columns(self, function: Callable[[_Coordinate, AnyArray], AnyArray], values: T) -> T:
+        rows = cast("AnyArray", values)
         # Parameter by parameter: XLA does not vectorise what it sees as a short last axis.
-        return jnp.stack([function(each, values[..., j]) for j, each in enumerate(self._coordinates)], axis=-1)
+        columns = [function(each, rows[..., j]) for j, each in enumerate(self._coordinates)]
+        stacked: T = namespace_of(values).stack(columns, axis=-1)
+        return stacked
 
-    def from_line(self, z: Array) -> Array:
+    def from_line(self, z: T) -> T:
         """theta of unconstrained coordinates z (..., p)."""
         return self._columns(_Coordinate.forward, z)
 
-    def to_line(self, theta: Array) -> Array:
+    def to_line(self, theta: T) -> T:
         """Unconstrained coordinates of theta (..., p), kept finite on the boundary."""
-        return self._columns(_Coordinate.traced_inverse, theta)
+        return self._columns(_Coordinate.finite_inverse, theta)
 
-    def log_slope(self, z: Array) -> Array:
+    def log_slope(self, z: T) -> T:
         """`log |d theta / d z|`, per parameter."""
         return self._columns(_Coordinate.log_slope, z)
 
