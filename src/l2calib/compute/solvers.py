@@ -12,11 +12,12 @@ import numpy as np
 
 from l2calib.engines.engine import Engine
 from l2calib.engines.integrate import Integrate
+from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.modes import Survey
 from l2calib.errors import MethodError, Status, whole_number
 from l2calib.methods.method import Density, Fit, Method, Sampler, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.posterior.points import Points, Target
+from l2calib.posterior.points import Points, Target, target_of
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 
@@ -156,7 +157,8 @@ class ByEngine(Generic[V, D]):
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         integrate = self.engine if isinstance(self.engine, Integrate) else Integrate()
         target = self._target(view, fit)
-        z, accepted = integrate.draws(target, integrate.survey(target), level, key, number)
+        uniforms = Uniforms.of_key(key, number, self.prior.dimension)
+        z, accepted = integrate.draws(target, integrate.survey(target), level, uniforms)
         return self.prior.from_line(z), accepted
 
     def _target(self, view: V, fit: Fit[D]) -> Target:
@@ -168,7 +170,7 @@ class ByEngine(Generic[V, D]):
             value = posterior.log_density(prior.from_line(z))
             return _check_shape(f"the log density of '{name}'", value, ()) + jnp.sum(prior.log_slope(z))
 
-        return Target(log_density, prior.to_line(fit.starts), posterior.terms)
+        return target_of(log_density, prior.to_line(fit.starts), posterior.terms)
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def marginal_curve(prior: Prior, number: int) -> Compiled[[Points, int], tuple[A
     """The function from weighted points and a parameter's index to a grid of it and its marginal density there."""
 
     def curve(points: Points, parameter: int) -> tuple[Array, Array]:
-        ends = quantiles(points, jnp.asarray([5e-4, 1 - 5e-4]))
+        ends = quantiles(points, np.array([5e-4, 1 - 5e-4]))
         line = ends.mean(axis=0) + jnp.linspace(-0.6, 0.6, number)[:, None] * (ends[1] - ends[0])
         density = marginal_density(points, parameter, line[:, parameter])
         return prior.from_line(line)[:, parameter], density / jnp.exp(prior.log_slope(line)[:, parameter])

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.derivatives import jet
-from l2calib.numerics.small_matrices import cholesky, lower_solve, solve
+import numpy as np
+
+from l2calib.numerics.namespace import AnyArray, log_sum_exp, loops_of, namespace_of
+from l2calib.numerics.small_matrices import (
+    cholesky,
+    diagonal,
+    forward,
+    inverse,
+    lower_solve,
+    on_diagonal,
+    quadratic_form,
+    solve,
+)
+from l2calib.posterior.points import Target
 
 _NEWTON_STEPS = 12
 _SETTLED = 1e-10  # squared Newton step in standard deviations
@@ -15,144 +26,187 @@ _LINE_LIMIT = 8.0
 _WIDEST_SD = 1.5
 _ARRIVED = 0.05
 _DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
+_FINEST_SCALE = 1e-5  # of differences: a narrower posterior is one point
+_COARSEST_SCALE = 0.5  # where the density is straight, its curvature promises far too much
+
+# Rows z (N, d) and scales (N, d) to the log density's value (N,), slope (N, d) and bend (N, d, d).
+Look: TypeAlias = Callable[[AnyArray, AnyArray], tuple[AnyArray, AnyArray, AnyArray]]
 
 
 class Modes(NamedTuple):
     """Fitted Gaussians: centres (M, p), lower factors of their covariances (M, p, p), log masses (M,)."""
 
-    centres: Array
-    factors: Array
-    log_mass: Array
+    centres: AnyArray
+    factors: AnyArray
+    log_mass: AnyArray
 
     @property
-    def log_peak(self) -> Array:
-        return self.log_mass - jnp.sum(jnp.log(jnp.diagonal(self.factors, axis1=1, axis2=2)), axis=1)
+    def log_peak(self) -> AnyArray:
+        xp = namespace_of(self.factors)
+        return self.log_mass - xp.sum(xp.log(diagonal(self.factors)), axis=-1)
 
-    def log_bells(self, z: Array) -> Array:
-        """Log height of every Gaussian at one z (M,)."""
-        white = jax.vmap(lower_solve)(self.factors, z - self.centres)
-        return self.log_peak - jnp.sum(white**2, axis=1) / 2
+    @property
+    def conditional_sd(self) -> AnyArray:
+        """Along each coordinate, the others held (M, p)."""
+        xp, p = namespace_of(self.factors), self.centres.shape[1]
+        root = lower_solve(self.factors, xp.broadcast_to(xp.eye(p), self.factors.shape))
+        return 1 / xp.sqrt(xp.sum(root**2, axis=-2))
 
-    def log_shares(self, z: Array) -> Array:
-        """Log partition of unity at one z: the share of each Gaussian in their mixture."""
+    def log_bells(self, z: AnyArray) -> AnyArray:
+        """Log height of every Gaussian (M, ...) at z (p, ...): points are the last axis, and vectorised along it."""
+        centres, factors, log_peak = (
+            each.reshape(len(each), *[1] * (z.ndim - 1), *each.shape[1:])
+            for each in (self.centres, self.factors, self.log_peak)
+        )
+        white = forward(factors, [z[i] - centres[..., i] for i in range(len(z))])
+        return log_peak - sum(each**2 for each in white) / 2
+
+    def log_shares(self, z: AnyArray) -> AnyArray:
+        """Log partition of unity (M, ...) at z (p, ...): the share of each Gaussian in their mixture."""
         log_bells = self.log_bells(z)
-        return log_bells - jax.scipy.special.logsumexp(log_bells)
+        return log_bells - log_sum_exp(log_bells, axis=0)
 
 
 class Summit(NamedTuple):
-    """Where a climb ended: z, the log density, minus its Hessian, and the squared Newton step left, in sd."""
+    """Where climbs ended: z (N, d), log density (N,), minus its Hessian, and the squared Newton steps left, in sd."""
 
-    z: Array
-    value: Array
-    precision: Array
-    decrement: Array
+    z: AnyArray
+    value: AnyArray
+    precision: AnyArray
+    decrement: AnyArray
 
 
 class Survey(NamedTuple):
     """All summits that were found, each with its Gaussian."""
 
-    centres: Array  # (S, p)
-    factors: Array  # (S, p, p)
-    log_mass: Array  # (S,), minus infinity for what is no mode
+    centres: AnyArray  # (S, p)
+    factors: AnyArray  # (S, p, p)
+    log_mass: AnyArray  # (S,), minus infinity for what is no mode
 
-    def largest(self, keep: int) -> tuple[Modes, Array]:
+    def largest(self, keep: int) -> tuple[Modes, AnyArray]:
         """The `keep` largest distinct modes, and how far the others would move the moments and the interval, in sd.
 
         Where there are fewer, copies of the largest without mass fill the places.
         """
+        xp = namespace_of(self.centres)
         remaining, kept, log_mass, distances = self.log_mass, [], [], []
         for _ in range(keep):
-            best = jnp.argmax(remaining)
+            best = xp.argmax(remaining)
             log_mass.append(remaining[best])
-            best = jnp.where(jnp.isfinite(remaining[best]), best, jnp.argmax(self.log_mass))
+            best = xp.where(xp.isfinite(remaining[best]), best, xp.argmax(self.log_mass))
             kept.append(best)
-            white = jax.vmap(lower_solve, (None, 0))(self.factors[best], self.centres - self.centres[best])
-            distances.append(jnp.sum(white**2, axis=1))
-            remaining = jnp.where(distances[-1] < 4.0, -jnp.inf, remaining)
-        index = jnp.stack(kept)
-        mass, squared = jnp.exp(remaining - jnp.max(self.log_mass)), distances[0]
+            white = lower_solve(self.factors[best][None], self.centres - self.centres[best])
+            distances.append(xp.sum(white**2, axis=1))
+            remaining = xp.where(distances[-1] < 4.0, -np.inf, remaining)
+        index = xp.stack(kept)
+        mass, squared = xp.exp(remaining - xp.max(self.log_mass)), distances[0]
         # Its own mass at a 95% interval's end, the mean, the standard deviation.
-        missed = jnp.max(mass * jnp.maximum(1 / _DENSITY_AT_THE_ENDS, jnp.sqrt(squared) + squared / 2))
-        chosen = Modes(self.centres[index], self.factors[index], jnp.stack(log_mass))
-        return chosen, jnp.where(jnp.isnan(missed), 0.0, missed)
+        missed = xp.max(mass * xp.maximum(1 / _DENSITY_AT_THE_ENDS, xp.sqrt(squared) + squared / 2))
+        chosen = Modes(self.centres[index], self.factors[index], xp.stack(log_mass))
+        return chosen, xp.where(xp.isnan(missed), 0.0, missed)
 
 
-def survey_modes(log_density: Callable[[Array], Array], starts: Array) -> Survey:
-    """Climb from every start and fit a Gaussian at each summit."""
-    summits = jax.vmap(lambda start: climb(log_density, start, _NEWTON_STEPS))(starts)
-    centres, factors, log_mass = jax.vmap(laplace)(summits)
-    log_mass = jnp.where(jnp.isnan(log_mass), -jnp.inf, log_mass)
+def survey_modes(target: Target, starts: AnyArray) -> Survey:
+    """Climb from every start (S, p) and fit a Gaussian at each summit."""
+    xp = namespace_of(starts)
+    summits = climb(target.jet, starts, xp.broadcast_to(target.scale, starts.shape), _NEWTON_STEPS)
+    centres, factors, log_mass = laplace(summits)
+    log_mass = xp.where(xp.isnan(log_mass), -np.inf, log_mass)
     # A climb that was cut short on a slope is no mode; it only counts when there is nothing better.
     arrived = summits.decrement < _ARRIVED
-    log_mass = jnp.where(arrived | ~jnp.any(arrived), log_mass, -jnp.inf)
+    log_mass = xp.where(arrived | ~xp.any(arrived), log_mass, -np.inf)
     return Survey(centres, factors, log_mass)
 
 
 class _Climb(NamedTuple):
-    z: Array
-    proposal: Array
-    value: Array
-    slope: Array
-    precision: Array
-    damping: Array
-    taken: Array
+    """N climbs, which take their steps together; one that has settled stays where it is."""
+
+    z: AnyArray
+    proposal: AnyArray
+    value: AnyArray
+    slope: AnyArray
+    precision: AnyArray
+    scale: AnyArray
+    damping: AnyArray
+    moving: AnyArray
+    taken: AnyArray
 
 
-def climb(log_density: Callable[[Array], Array], start: Array, steps: int) -> Summit:
-    """Damped Newton ascent on the line."""
-    look = jet(log_density)
+def climb(look: Look, start: AnyArray, scale: AnyArray, steps: int) -> Summit:
+    """Damped Newton ascents on the line from rows (N, d); `scale` (N, d) is for the first look."""
+    xp = namespace_of(start)
 
-    def propose(z: Array, slope: Array, precision: Array, damping: Array) -> Array:
-        size = jnp.abs(jnp.diag(precision)) + 1.0
-        newton = solve(precision + jnp.diag(damping * size), slope)
-        move = jnp.where(jnp.isfinite(newton).all(), newton, slope / size)
-        return jnp.clip(z + jnp.clip(move, -1.0, 1.0), -_LINE_LIMIT, _LINE_LIMIT)
+    def propose(z: AnyArray, slope: AnyArray, precision: AnyArray, damping: AnyArray) -> AnyArray:
+        size = xp.abs(diagonal(precision)) + 1.0
+        newton = solve(precision + on_diagonal(damping[:, None] * size), slope)
+        return _moved(z, newton, slope / size)
 
-    def unsettled(state: _Climb) -> Array:
-        move = state.proposal - state.z
-        return (state.taken <= steps) & ((state.taken == 0) | (jnp.abs(move @ state.precision @ move) > _SETTLED))
+    def unsettled(state: _Climb) -> AnyArray:
+        return (state.taken <= steps) & xp.any(state.moving)
 
     def step(state: _Climb) -> _Climb:
-        z, proposal, value, slope, precision, damping, taken = state
-        seen, seen_slope, seen_bend = look(proposal)
-        accept = seen >= value
-        z, value = jnp.where(accept, proposal, z), jnp.where(accept, seen, value)
-        slope, precision = jnp.where(accept, seen_slope, slope), jnp.where(accept, -seen_bend, precision)
-        damping = jnp.where(accept, jnp.where(damping < 1e-6, 0.0, damping / 30), jnp.maximum(8 * damping, 1e-2))
-        return _Climb(z, propose(z, slope, precision, damping), value, slope, precision, damping, taken + 1)
+        seen, seen_slope, seen_bend = look(state.proposal, state.scale)
+        accept = state.moving & (seen >= state.value)
+        accept_row, accept_matrix = accept[:, None], accept[:, None, None]
+        z, value = xp.where(accept_row, state.proposal, state.z), xp.where(accept, seen, state.value)
+        slope = xp.where(accept_row, seen_slope, state.slope)
+        precision = xp.where(accept_matrix, -seen_bend, state.precision)
+        eased = xp.where(state.damping < 1e-6, 0.0, state.damping / 30)
+        damping = xp.where(accept, eased, xp.maximum(8 * state.damping, 1e-2))
+        proposal = propose(z, slope, precision, damping)
+        moving = state.moving & (xp.abs(quadratic_form(precision, proposal - z)) > _SETTLED)
+        return _Climb(z, proposal, value, slope, precision, _scale_of(precision), damping, moving, state.taken + 1)
 
-    p = start.size
-    # The first pass only looks at the start: the density is traced once, inside the loop.
+    # The first pass only looks at the start: in JAX the density is traced once, inside the loop.
+    rows, d = start.shape
     nothing = _Climb(
         z=start,
         proposal=start,
-        value=jnp.asarray(-jnp.inf),
-        slope=jnp.zeros(p),
-        precision=jnp.eye(p),
-        damping=jnp.asarray(0.0),
-        taken=jnp.asarray(0),
+        value=xp.full(rows, -np.inf, dtype=float),
+        slope=xp.zeros((rows, d)),
+        precision=xp.broadcast_to(xp.eye(d), (rows, d, d)),
+        scale=scale,
+        damping=xp.zeros(rows),
+        moving=xp.ones(rows, dtype=bool),
+        taken=xp.asarray(0),
     )
-    end = jax.lax.while_loop(unsettled, step, nothing)
-    decrement = jnp.sum(end.slope * solve(end.precision, end.slope))
-    return Summit(end.z, end.value, end.precision, jnp.where(jnp.isnan(decrement), jnp.inf, decrement))
+    end = loops_of(start).while_loop(unsettled, step, nothing)
+    decrement = xp.sum(end.slope * solve(end.precision, end.slope), axis=-1)
+    return Summit(end.z, end.value, end.precision, xp.where(xp.isnan(decrement), np.inf, decrement))
 
 
-def newton_step(log_density: Callable[[Array], Array], start: Array) -> Summit:
-    """One step of Newton's ascent; the curvature is that of the start."""
-    value, slope, bend = jet(log_density)(start)
-    newton = solve(-bend, slope)
-    size = jnp.abs(jnp.diag(bend)) + 1.0
-    move = jnp.where(jnp.isfinite(newton).all(), newton, slope / size)
-    moved = jnp.clip(start + jnp.clip(move, -1.0, 1.0), -_LINE_LIMIT, _LINE_LIMIT)
-    return Summit(jnp.where(jnp.isfinite(moved), moved, start), value, -bend, jnp.asarray(0.0))
+def newton_step(look: Look, start: AnyArray, scale: AnyArray) -> Summit:
+    """One step of Newton's ascent from rows (N, d); the curvature is that of the start."""
+    xp = namespace_of(start)
+    value, slope, bend = look(start, scale)
+    moved = _moved(start, solve(-bend, slope), slope / (xp.abs(diagonal(bend)) + 1.0))
+    return Summit(xp.where(xp.isfinite(moved), moved, start), value, -bend, xp.zeros_like(value))
 
 
-def laplace(summit: Summit) -> tuple[Array, Array, Array]:
-    """The Gaussian with the curvature of the log density at a summit: centre, covariance factor, log mass."""
-    z, value, precision, _ = summit
-    covariance = solve(precision, jnp.eye(z.size))
+def _moved(z: AnyArray, newton: AnyArray, gradient: AnyArray) -> AnyArray:
+    """Rows z after Newton's step, or the gradient's where there is none, neither of them too long."""
+    xp = namespace_of(z)
+    move = xp.where(xp.all(xp.isfinite(newton), axis=-1, keepdims=True), newton, gradient)
+    return xp.clip(z + xp.clip(move, -1.0, 1.0), -_LINE_LIMIT, _LINE_LIMIT)
+
+
+def _scale_of(precision: AnyArray) -> AnyArray:
+    """The sds (N, d) of a Gaussian along each coordinate, the others held, as far as differences can go by them."""
+    xp = namespace_of(precision)
+    return xp.clip(1 / xp.sqrt(xp.abs(diagonal(precision))), _FINEST_SCALE, _COARSEST_SCALE)
+
+
+def scale_at(summit: Summit) -> AnyArray:
+    """For the next look nearby."""
+    return _scale_of(summit.precision)
+
+
+def laplace(summit: Summit) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The Gaussians with the curvature of the log density at summits: centres, covariance factors, log masses."""
+    xp = namespace_of(summit.z)
+    covariance = inverse(summit.precision)
     factor = cholesky(covariance)
-    sd = jnp.minimum(1 / jnp.sqrt(jnp.maximum(jnp.abs(jnp.diag(precision)), 1e-6)), _WIDEST_SD)
-    too_wide = jnp.any(jnp.diag(covariance) > _WIDEST_SD**2)
-    factor = jnp.where(jnp.isfinite(factor).all() & ~too_wide, factor, jnp.diag(sd))
-    return z, factor, value + jnp.sum(jnp.log(jnp.diag(factor)))
+    sd = 1 / xp.sqrt(xp.maximum(xp.abs(diagonal(summit.precision)), 1e-6))
+    usable = xp.all(xp.isfinite(factor), axis=(-2, -1)) & xp.all(diagonal(covariance) <= _WIDEST_SD**2, axis=-1)
+    factor = xp.where(usable[..., None, None], factor, on_diagonal(xp.minimum(sd, _WIDEST_SD)))
+    return summit.z, factor, summit.value + xp.sum(xp.log(diagonal(factor)), axis=-1)

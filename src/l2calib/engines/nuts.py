@@ -17,6 +17,7 @@ import numpy as np
 from l2calib.engines.modes import Modes, Survey, survey_modes
 from l2calib.errors import MethodError, Status
 from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.namespace import log_sum_exp
 from l2calib.posterior.points import Points, Target
 
 _MODES = 4
@@ -67,26 +68,31 @@ class NUTS:
 
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts lead to."""
-        return survey_modes(target.log_density, target.starts)
+        return survey_modes(target, target.starts)
 
     def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
         """Equally weighted draws with R-hat, effective sample sizes and divergences."""
         modes, _ = survey.largest(_MODES)
         start_key, warm_key, run_key = jax.random.split(key, 3)
         first = _propose(modes, start_key, self.chains)
-        adapt = blackjax.window_adaptation(blackjax.nuts, target.log_density)
+
+        def log_density(z: Array) -> Array:
+            at_one: Array = target.log_density(z[None])[0]
+            return at_one
+
+        adapt = blackjax.window_adaptation(blackjax.nuts, log_density)
 
         def run(z: Array, chain_warm: Array, chain_run: Array) -> tuple[Array, Array]:
             (state, parameters), _ = adapt.run(chain_warm, z, self.warmup)
-            step = blackjax.nuts(target.log_density, **parameters).step
+            step = blackjax.nuts(log_density, **parameters).step
             keys = jax.random.split(chain_run, -(-self.draws // self.chains))
 
             def advance(current: _State, step_key: Array) -> tuple[_State, tuple[Array, Array]]:
                 nuts_key, jump_key = jax.random.split(step_key)
-                moved, info = step(nuts_key, blackjax.nuts.init(current.z, target.log_density))
+                moved, info = step(nuts_key, blackjax.nuts.init(current.z, log_density))
                 landed = _State(moved.position, moved.logdensity)
                 if self.jumps:
-                    landed = _jump(target.log_density, modes, landed, jump_key)
+                    landed = _jump(log_density, modes, landed, jump_key)
                 return landed, (landed.z, info.is_divergent)
 
             _, (z_chain, divergent) = jax.lax.scan(advance, _State(state.position, state.logdensity), keys)
@@ -118,12 +124,12 @@ def _propose(modes: Modes, key: Array, number: int) -> Array:
     which_key, normal_key = jax.random.split(key)
     which = jax.random.categorical(which_key, modes.log_mass, shape=(number,))
     normal = _INFLATION * jax.random.normal(normal_key, (number, modes.centres.shape[1]))
-    return modes.centres[which] + jnp.einsum("nij,nj->ni", modes.factors[which], normal)
+    return jnp.asarray(modes.centres[which] + jnp.einsum("nij,nj->ni", modes.factors[which], normal))
 
 
 def _log_proposal(modes: Modes, z: Array) -> Array:
     wide = Modes(modes.centres, _INFLATION * modes.factors, modes.log_mass)
-    return jax.scipy.special.logsumexp(wide.log_bells(z))
+    return jnp.asarray(log_sum_exp(wide.log_bells(z), axis=0))
 
 
 def _jump(log_density: Callable[[Array], Array], modes: Modes, current: _State, key: Array) -> _State:

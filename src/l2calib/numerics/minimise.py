@@ -17,6 +17,7 @@ from l2calib.errors import Status
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.compile import quickly_compiled
 from l2calib.numerics.derivatives import jet
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.numerics.small_matrices import solve
 from l2calib.numerics.spread import kronecker
 
@@ -140,18 +141,19 @@ def scan_maxima(table: Candidates, values: Array, keep: int) -> Array:
     return table.thetas[smallest(jnp.where(is_highest_around, -losses, jnp.inf), keep)]
 
 
-def smallest(values: Array, keep: int) -> Array:
+def smallest(values: AnyArray, keep: int) -> AnyArray:
     """The indices of the `keep` smallest values, the smallest again where the others are infinite.
 
     One pass for each: in a batch, that takes a fifth of the time that sorting for the few first does.
     """
-    picked: list[Array] = []
+    xp = namespace_of(values)
+    picked: list[AnyArray] = []
     for _ in range(keep):
-        index = jnp.argmin(values)
+        index = xp.argmin(values)
         first = picked[0] if picked else index
-        picked.append(jnp.where(jnp.isfinite(values[index]), index, first))
-        values = jnp.where(jnp.arange(values.size) == index, jnp.inf, values)
-    return jnp.stack(picked)
+        picked.append(xp.where(xp.isfinite(values[index]), index, first))
+        values = xp.where(np.arange(values.size) == index, np.inf, values)
+    return xp.stack(picked)
 
 
 def polish(starts: Array, model: Coordinates, values: Array, support: Support, steps: int) -> Minima:

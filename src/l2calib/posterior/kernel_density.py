@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 
-from l2calib.numerics.arrays import Array
-from l2calib.numerics.namespace import namespace_of
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.moments import moments
-
-AnyArray = TypeVar("AnyArray", np.ndarray, Array)
 
 _JITTER = 1e-12  # relative, for parameters that move together exactly
 
@@ -18,11 +13,10 @@ _JITTER = 1e-12  # relative, for parameters that move together exactly
 def _bells(grid: AnyArray, draws: AnyArray, width: AnyArray | float) -> AnyArray:
     """The normal density (P, N) of every draw (N,) at the points of a grid (P,)."""
     away = (grid[:, None] - draws) / width
-    heights: AnyArray = namespace_of(away).exp(-(away**2) / 2) / (width * np.sqrt(2 * np.pi))
-    return heights
+    return namespace_of(away).exp(-(away**2) / 2) / (width * np.sqrt(2 * np.pi))
 
 
-def density_on_line(z: Array, weights: Array, grid: Array) -> Array:
+def density_on_line(z: AnyArray, weights: AnyArray, grid: AnyArray) -> AnyArray:
     """From weighted draws z (N,): the density on a grid (P,)."""
     _, sd = moments(z, weights)
     effective = 1 / (weights**2).sum()

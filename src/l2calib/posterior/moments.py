@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from l2calib.numerics.arrays import Array, jnp
+from l2calib.numerics.namespace import AnyArray, namespace_of
 
 
-def moments(values: Array, weights: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of weighted rows (N, ...)."""
-    mean = weights @ values
-    return mean, jnp.sqrt(weights @ (values - mean) ** 2)
+def moments(values: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Means and standard deviations of values (..., N), with weights (..., N) that sum to one."""
+    xp = namespace_of(values)
+    mean = xp.sum(weights * values, axis=-1)
+    return mean, xp.sqrt(xp.sum(weights * (values - mean[..., None]) ** 2, axis=-1))

@@ -9,77 +9,98 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from l2calib.numerics.arrays import Array, jax, jnp
+import numpy as np
+
+from l2calib.numerics.arrays import Array, jax
+from l2calib.numerics.derivatives import Jet, OfRows, jet_of_rows
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.kernel_density import density_on_line
 from l2calib.posterior.moments import moments
 from l2calib.posterior.series import Marginal, lattice_quantiles
 
 PROBABILITIES = (0.025, 0.5, 0.975)
+_FIRST_SCALE = 0.1  # of the prior's sd: most posteriors are narrower, and the second look knows better
 
 
 class Target(NamedTuple):
-    """What an engine sees: a log density on the line and where to look for its modes."""
+    """What an engine sees: a log density on the line, in the array library of the starts, which say where to look."""
 
-    log_density: Callable[[Array], Array]  # z (p,) -> scalar
-    starts: Array  # (S, p)
-    terms: int  # how many densities it is a mixture of
+    log_density: OfRows  # z (N, p) -> (N,)
+    starts: AnyArray  # (S, p)
+    terms: int = 1  # how many densities it is a mixture of
+    scale: AnyArray | float = _FIRST_SCALE  # a guess of its sd along each coordinate, (p,): for differences
+    log_share: OfRows | None = None  # by which the weights of the points in the end are multiplied: at most zero
+    own_jet: Jet | None = None  # of the log density, where there is something better than the usual one
+
+    @property
+    def jet(self) -> Jet:
+        return self.own_jet or jet_of_rows(self.log_density)
+
+
+def target_of(log_density: Callable[[Array], Array], starts: Array, terms: int = 1) -> Target:
+    """That of a log density of one z (p,), written for JAX."""
+    return Target(jax.vmap(log_density), starts, terms)
 
 
 class Points(NamedTuple):
     """Weighted points of a posterior, with weights that sum to one, and the marginals of an integration."""
 
-    z: Array  # (N, p)
-    weights: Array  # (N,)
-    error: Array  # numerical error of the moments, in posterior standard deviations
+    z: AnyArray  # (N, p)
+    weights: AnyArray  # (N,)
+    error: AnyArray  # numerical error of the moments, in posterior standard deviations
     marginals: Marginal | None = None  # of all parameters, along the first axis of its arrays; None for draws
-    mass_error: Array | float = 0.0  # probability that may have been lost or counted twice
-    missed: Array | float = 0.0  # what modes that were left out would move, in posterior standard deviations
-    status: Array | int = 0
+    mass_error: AnyArray | float = 0.0  # probability that may have been lost or counted twice
+    missed: AnyArray | float = 0.0  # what modes that were left out would move, in posterior standard deviations
+    left_out: AnyArray | float = 0.0  # the probability that the target's share has taken away
+    status: AnyArray | int = 0
     diagnostics: dict[str, Array] | None = None  # of Markov chains
 
 
 class Summary(NamedTuple):
     """Per parameter: mean, sd and the quantiles at PROBABILITIES; and the largest numerical error of them all."""
 
-    mean: Array  # (p,)
-    sd: Array  # (p,)
-    quantiles: Array  # (p, 3)
-    error: Array  # in posterior standard deviations
+    mean: AnyArray  # (p,)
+    sd: AnyArray  # (p,)
+    quantiles: AnyArray  # (p, 3)
+    error: AnyArray  # in posterior standard deviations
 
 
-def summarise(points: Points, from_line: Callable[[Array], Array]) -> Summary:
+@np.errstate(all="ignore")
+def summarise(points: Points, from_line: Callable[[AnyArray], AnyArray]) -> Summary:
     """The posterior summary of theta = from_line(z)."""
-    probabilities = jnp.asarray(PROBABILITIES)
+    xp, probabilities = namespace_of(points.weights), np.asarray(PROBABILITIES)
     if points.marginals is None:
-        mean, sd = moments(from_line(points.z), points.weights)
+        mean, sd = moments(from_line(points.z).T, points.weights)
         return Summary(mean, sd, from_line(quantiles(points, probabilities)).T, points.error)
-    # All parameters at once: the search for quantiles is traced and compiled for one of them.
-    z, density = jax.vmap(lattice_quantiles, (0, None))(points.marginals, probabilities)
-    _, line_sd = jax.vmap(Marginal.moments)(points.marginals)
-    by_parameter = points.marginals.z.shape[0], -1
-    theta = from_line(points.marginals.z.reshape(by_parameter).T)
-    mean, sd = jax.vmap(moments, (1, 0))(theta, points.marginals.weights.reshape(by_parameter))
-    at_the_ends = jnp.minimum(density[:, 0], density[:, -1]) * line_sd
+    z, density = lattice_quantiles(points.marginals, probabilities)
+    _, line_sd = points.marginals.moments()
+    on_line, weights = points.marginals.flat()
+    mean, sd = moments(from_line(on_line.T).T, weights)
+    at_the_ends = xp.minimum(density[:, 0], density[:, -1]) * line_sd
     errors = (points.mass_error + points.marginals.blur) / at_the_ends
-    return Summary(mean, sd, from_line(z.T).T, jnp.maximum(points.error, jnp.max(errors)))
+    return Summary(mean, sd, from_line(z.T).T, xp.maximum(points.error, xp.max(errors)))
 
 
-def quantiles(points: Points, probabilities: Array) -> Array:
+def quantiles(points: Points, probabilities: np.ndarray) -> AnyArray:
     """Marginal quantiles on the line (len(probabilities), p)."""
     if points.marginals is None:
-        return jax.vmap(_sample_quantiles, (1, None, None), 1)(points.z, points.weights, probabilities)
-    return jax.vmap(lattice_quantiles, (0, None), 1)(points.marginals, probabilities)[0]
+        return _sample_quantiles(points.z, points.weights, probabilities)
+    return lattice_quantiles(points.marginals, probabilities)[0].T
 
 
-def _sample_quantiles(z: Array, weights: Array, probabilities: Array) -> Array:
-    order = jnp.argsort(z)
-    mass = jnp.cumsum(weights[order]) - weights[order] / 2
-    return jnp.interp(probabilities, mass, z[order])
+def _sample_quantiles(z: AnyArray, weights: AnyArray, probabilities: np.ndarray) -> AnyArray:
+    xp = namespace_of(z)
+    order = xp.argsort(z, axis=0)
+    ordered, heavy = xp.take_along_axis(z, order, axis=0), weights[order]
+    mass = xp.cumsum(heavy, axis=0) - heavy / 2
+    columns = [xp.interp(probabilities, mass[:, j], ordered[:, j]) for j in range(z.shape[1])]
+    return xp.stack(columns, axis=-1)
 
 
-def marginal_density(points: Points, parameter: int, grid: Array) -> Array:
+@np.errstate(all="ignore")
+def marginal_density(points: Points, parameter: int | AnyArray, grid: AnyArray) -> AnyArray:
     """The density of one coordinate z_j on a grid: the lattices' series, or a kernel estimate from draws."""
     if points.marginals is not None:
-        marginal: Marginal = jax.tree.map(lambda array: array[parameter], points.marginals)
-        return jnp.maximum(jax.vmap(lambda t: marginal.evaluate(t)[1])(grid), 0.0)
+        _, density = points.marginals.of(parameter).evaluate(grid)
+        return namespace_of(density).maximum(density, 0.0)
     return density_on_line(points.z[:, parameter], points.weights, grid)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from l2calib.numerics.arrays import Array, jax, jnp
+import numpy as np
+from scipy import special
+
+from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
 from l2calib.posterior.axes import Axis
 from l2calib.posterior.moments import moments
 
@@ -19,61 +22,78 @@ _QUANTILE_STEPS = 60
 
 
 class Marginal(NamedTuple):
-    """One parameter's points and the Fourier series of their density, one for every lattice."""
+    """A parameter's points and the Fourier series of their density, one for every lattice.
 
-    z: Array  # (L, N)
-    weights: Array  # (L, N), summing to one
+    Of several parameters, they are the first axis of all arrays.
+    """
+
+    z: AnyArray  # (..., L, N)
+    weights: AnyArray  # (..., L, N), with a sum of one for each parameter
     axis: Axis
-    cosine: Array  # (L, K)
-    sine: Array  # (L, K)
-    blur: Array  # what the series may miss of a probability
+    cosine: AnyArray  # (..., L, K)
+    sine: AnyArray  # (..., L, K)
+    blur: AnyArray  # (...): what the series may miss of a probability
 
-    def moments(self) -> tuple[Array, Array]:
-        """Mean and standard deviation of z."""
-        return moments(self.z.ravel(), self.weights.ravel())
+    def of(self, parameter: int | AnyArray) -> Marginal:
+        """That of one parameter."""
+        axis = type(self.axis)(*(part[parameter] for part in self.axis))
+        return Marginal(axis=axis, **{name: part[parameter] for name, part in self._asdict().items() if name != "axis"})
 
-    def evaluate(self, z: Array) -> tuple[Array, Array]:
-        """Distribution function and density at z."""
-        k = jnp.arange(1, self.cosine.shape[1] + 1)
-        mass = jnp.sum(self.weights, axis=1)
-        position, slope = (value[:, 0] for value in self.axis.position(z[None, None]))
+    def flat(self) -> tuple[AnyArray, AnyArray]:
+        """The points of all lattices together, and their weights: (..., L N)."""
+        together = *self.z.shape[:-2], -1
+        return self.z.reshape(together), self.weights.reshape(together)
+
+    def moments(self) -> tuple[AnyArray, AnyArray]:
+        """Mean and standard deviation of z (...)."""
+        return moments(*self.flat())
+
+    def evaluate(self, z: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Distribution function and density at z (..., Q)."""
+        xp = namespace_of(self.z)
+        k = np.arange(1, self.cosine.shape[-1] + 1)
+        mass = xp.sum(self.weights, axis=-1)[..., None]
+        position, slope = self.axis.position(z[..., None, :])
         inside = (position > 0.0) & (position < 1.0)
-        position = jnp.clip(position, 0.0, 1.0)
-        cosines, sines = _waves(2 * jnp.pi * position[:, None], self.cosine.shape[1])
-        waves = self.cosine * sines + self.sine * (1 - cosines)
-        below = mass * position + jnp.sum(waves / (jnp.pi * k), axis=1)
-        height = mass + 2 * jnp.sum(self.cosine * cosines + self.sine * sines, axis=1)
-        return jnp.sum(below), jnp.sum(jnp.where(inside, slope * height, 0.0))
+        position = xp.clip(position, 0.0, 1.0)
+        cosines, sines = _waves(2 * np.pi * position, k.size)  # (..., L, Q, K)
+        cosine, sine = self.cosine[..., None, :], self.sine[..., None, :]
+        below = mass * position + xp.sum((cosine * sines + sine * (1 - cosines)) / (np.pi * k), axis=-1)
+        height = mass + 2 * xp.sum(cosine * cosines + sine * sines, axis=-1)
+        return xp.sum(below, axis=-2), xp.sum(xp.where(inside, slope * height, 0.0), axis=-2)
 
 
-def lattice_marginal(z: Array, weights: Array, axis: Axis, step: float) -> Marginal:
-    """Sum the points (L, N) of every lattice into its Fourier series, cut where the lattice's own frequency begins."""
-    angle = 2 * jnp.pi * axis.position(z)[0]
-    cosine, sine = jnp.cos(angle), jnp.sin(angle)
-    k = jnp.arange(1, int((1 + 2 * _CUT_WIDTH) / (2 * step)) + 1)
+def lattice_marginal(z: AnyArray, weights: AnyArray, axis: Axis, step: float) -> Marginal:
+    """Sum the points (..., L, N) of every lattice into its series, cut where the lattice's own frequency begins."""
+    xp = namespace_of(z)
+    angle = 2 * np.pi * axis.position(z)[0]
+    cosine, sine = xp.cos(angle), xp.sin(angle)
+    k = np.arange(1, int((1 + 2 * _CUT_WIDTH) / (2 * step)) + 1)
 
-    def advance(wave: tuple[Array, Array], _: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def advance(wave: _Wave, _: AnyArray) -> tuple[_Wave, _Wave]:
         c, s = wave
-        return (c * cosine - s * sine, s * cosine + c * sine), (jnp.sum(weights * c, 1), jnp.sum(weights * s, 1))
+        return _product(wave, (cosine, sine)), (xp.sum(weights * c, axis=-1), xp.sum(weights * s, axis=-1))
 
-    _, (cosines, sines) = jax.lax.scan(advance, (cosine, sine), k)
+    _, sums = loops_of(z).scan(advance, (cosine, sine), k)
+    cosines, sines = (xp.moveaxis(each, 0, -1) for each in sums)  # (..., L, K)
     frequency = 2 * step * k  # one where the lattice cannot tell waves apart
-    kept = jax.scipy.special.erfc((frequency - 1) / _CUT_WIDTH) / 2
+    kept = special.erfc((frequency - 1) / _CUT_WIDTH) / 2
     # The waves behind the cut are as large as what lies beyond and as what is folded back from there; phases vary.
-    behind = jnp.where(frequency > 1, (cosines.T**2 + sines.T**2) / (jnp.pi * k) ** 2, 0.0)
-    return Marginal(z, weights, axis, kept * cosines.T, kept * sines.T, jnp.sqrt(jnp.sum(behind)))
+    behind = xp.where(frequency > 1, (cosines**2 + sines**2) / (np.pi * k) ** 2, 0.0)
+    blur = xp.sqrt(xp.sum(behind, axis=(-2, -1)))
+    return Marginal(z, weights, axis, kept * cosines, kept * sines, blur)
 
 
-def _waves(angle: Array, number: int) -> tuple[Array, Array]:
+def _waves(angle: AnyArray, number: int) -> tuple[AnyArray, AnyArray]:
     """cos(k angle) and sin(k angle) for k = 1, ..., number: products of one of each, which cost most."""
-    one = jnp.cos(angle[..., 0]), jnp.sin(angle[..., 0])
-    fine = _powers(one, _FINE_WAVES + 1)
+    xp = namespace_of(angle)
+    fine = _powers((xp.cos(angle), xp.sin(angle)), _FINE_WAVES + 1)
     coarse = _powers(fine.pop(), number // _FINE_WAVES + 1)
     products = [_product(high, low) for high in coarse for low in fine][1 : number + 1]
-    return jnp.stack([c for c, _ in products], -1), jnp.stack([s for _, s in products], -1)
+    return xp.stack([c for c, _ in products], -1), xp.stack([s for _, s in products], -1)
 
 
-_Wave = tuple[Array, Array]
+_Wave = tuple[AnyArray, AnyArray]
 
 
 def _product(one: _Wave, other: _Wave) -> _Wave:
@@ -83,7 +103,8 @@ def _product(one: _Wave, other: _Wave) -> _Wave:
 
 def _powers(wave: _Wave, number: int) -> list[_Wave]:
     """Waves of 0, 1, ..., number - 1 times the angle."""
-    powers = [(jnp.ones_like(wave[0]), jnp.zeros_like(wave[1])), wave]
+    xp = namespace_of(wave[0])
+    powers = [(xp.ones_like(wave[0]), xp.zeros_like(wave[1])), wave]
     while len(powers) < number:
         half = len(powers) // 2
         powers.append(_product(powers[half], powers[len(powers) - half]))
@@ -91,42 +112,50 @@ def _powers(wave: _Wave, number: int) -> list[_Wave]:
 
 
 class _Search(NamedTuple):
-    low: Array
-    high: Array
-    t: Array
-    step: Array
-    density: Array
-    taken: Array
+    low: AnyArray
+    high: AnyArray
+    t: AnyArray
+    density: AnyArray
+    moving: AnyArray
+    taken: AnyArray
 
 
-def lattice_quantiles(marginal: Marginal, probabilities: Array) -> tuple[Array, Array]:
-    """Quantiles on the line and the density there: Newton's method inside a shrinking bracket."""
-    mean, sd = marginal.moments()
-    low, high = marginal.axis.ends()
+def lattice_quantiles(marginal: Marginal, probabilities: np.ndarray) -> tuple[AnyArray, AnyArray]:
+    """Quantiles on the line (..., Q) and the density there: Newton's method inside a shrinking bracket.
 
-    def find(probability: Array) -> tuple[Array, Array]:
-        def unsettled(state: _Search) -> Array:
-            return (jnp.abs(state.step) > _QUANTILE_TOLERANCE * sd) & (state.taken < _QUANTILE_STEPS)
+    A search that has settled stays where it is until the last one has.
+    """
+    mean, sd = (each[..., None] for each in marginal.moments())
+    low, high = (each[..., None] for each in marginal.axis.ends())
+    xp = namespace_of(mean)
 
-        def advance(state: _Search) -> _Search:
-            low, high, t, *_ = state
-            below, density = marginal.evaluate(t)
-            low, high = jnp.where(below < probability, t, low), jnp.where(below < probability, high, t)
-            newton = t - (below - probability) / jnp.where(density > 0, density, 1.0)
-            inside = (density > 0) & (newton >= low) & (newton <= high)
-            moved = jnp.where(inside, newton, (low + high) / 2)
-            return _Search(low, high, moved, moved - t, density, state.taken + 1)
+    def unsettled(state: _Search) -> AnyArray:
+        return xp.any(state.moving) & (state.taken < _QUANTILE_STEPS)
 
-        guess = jnp.clip(mean + sd * jax.scipy.special.ndtri(probability), low, high)
-        start = _Search(
+    def advance(state: _Search) -> _Search:
+        low, high, t, before, moving, taken = state
+        below, density = marginal.evaluate(t)
+        low, high = xp.where(below < probabilities, t, low), xp.where(below < probabilities, high, t)
+        newton = t - (below - probabilities) / xp.where(density > 0, density, 1.0)
+        inside = (density > 0) & (newton >= low) & (newton <= high)
+        moved = xp.where(inside, newton, (low + high) / 2)
+        return _Search(
             low=low,
             high=high,
-            t=guess,
-            step=jnp.asarray(jnp.inf),
-            density=jnp.asarray(0.0),
-            taken=jnp.asarray(0),
+            t=xp.where(moving, moved, t),
+            density=xp.where(moving, density, before),
+            moving=moving & (xp.abs(moved - t) > _QUANTILE_TOLERANCE * sd),
+            taken=taken + 1,
         )
-        found = jax.lax.while_loop(unsettled, advance, start)
-        return found.t, found.density
 
-    return jax.vmap(find)(probabilities)
+    guess = xp.clip(mean + sd * special.ndtri(probabilities), low, high)
+    start = _Search(
+        low=xp.broadcast_to(low, guess.shape),
+        high=xp.broadcast_to(high, guess.shape),
+        t=guess,
+        density=xp.zeros_like(guess),
+        moving=xp.ones_like(guess, dtype=bool),
+        taken=xp.asarray(0),
+    )
+    found = loops_of(guess).while_loop(unsettled, advance, start)
+    return found.t, found.density

@@ -16,12 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from l2calib.engines.integrate.levels import LEVELS, LINE_LEVELS, MAXIMUM_DIMENSION
-from l2calib.engines.integrate.line import line_draws, line_points
-from l2calib.engines.integrate.turns import draws_along_ridges, not_nan, points_along_ridges
-from l2calib.engines.modes import Modes, Survey, survey_modes
+from l2calib.engines.integrate.line import draws_on_a_line, points_on_a_line
+from l2calib.engines.integrate.rejection import Uniforms
+from l2calib.engines.integrate.shares import not_nan
+from l2calib.engines.integrate.turns import draws_along_ridges, points_along_ridges
+from l2calib.engines.modes import Survey, survey_modes
 from l2calib.errors import MethodError, Status
-from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.arrays import Array
 from l2calib.numerics.minimise import smallest
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.points import Points, Target
 
 _FAR_ERROR = 0.5  # in posterior standard deviations: above it, only knots that go far help
@@ -90,39 +93,44 @@ class Integrate:
         by_error = [candidates[0][0] if candidates else level for candidates in (finer, farther)]
         return np.where(missed > self.tolerance, wider, np.where(error > _FAR_ERROR, by_error[1], by_error[0]))
 
+    # What XLA keeps to itself, NumPy warns of: points beyond the support, and matrices that are not definite.
+    @np.errstate(all="ignore")
     def survey(self, target: Target) -> Survey:
         """The modes that the method's starts and a scan of the whole prior lead to."""
-        z, neighbours = _scan_lattice(target.starts.shape[1])
-        log_density = jax.vmap(lambda point: not_nan(target.log_density(point)))(jnp.asarray(z))
-        higher = jnp.max(log_density[neighbours], axis=1) > log_density
-        summits = jnp.asarray(z)[smallest(jnp.where(higher, jnp.inf, -log_density), _SUMMITS[z.shape[1]])]
-        return survey_modes(target.log_density, jnp.concatenate([target.starts, summits]))
+        xp = namespace_of(target.starts)
+        lattice, neighbours = _scan_lattice(target.starts.shape[1])
+        z = xp.asarray(lattice)
+        log_density = not_nan(target.log_density(z))
+        higher = xp.max(log_density[neighbours], axis=1) > log_density
+        summits = z[smallest(xp.where(higher, np.inf, -log_density), _SUMMITS[z.shape[1]])]
+        return survey_modes(target, xp.concatenate([target.starts, summits]))
 
-    def points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
+    @np.errstate(all="ignore")
+    def points(self, target: Target, survey: Survey, level: int, key: Array | None = None) -> Points:
         """Weighted points at one level of refinement, with their own error estimate."""
         p = target.starts.shape[1]
-        modes, missed = survey.largest(LINE_LEVELS[level].modes if p == 1 else LEVELS[p][level].modes)
-        points = _on_a_line(target, modes, level) if p == 1 else points_along_ridges(target, modes, level)
-        error = jnp.maximum(points.error, missed)
-        status = jnp.where(jnp.isfinite(points.weights).all(), 0, int(Status.NOT_FINITE))
-        return points._replace(error=jnp.where(jnp.isnan(error), jnp.inf, error), missed=missed, status=status)
+        modes, missed = survey.largest(self._modes(p, level))
+        if p == 1:
+            points = points_on_a_line(target, modes, LINE_LEVELS[level].points)
+        else:
+            points = points_along_ridges(target, modes, level)
+        xp = namespace_of(points.weights)
+        error = xp.maximum(points.error, missed)
+        status = xp.where(xp.all(xp.isfinite(points.weights)), 0, int(Status.NOT_FINITE))
+        return points._replace(error=xp.where(xp.isnan(error), np.inf, error), missed=missed, status=status)
 
-    def draws(self, target: Target, survey: Survey, level: int, key: Array, number: int) -> tuple[Array, Array]:
-        """Candidates z (number, p) spread over the cells of the lattice, and whether each is accepted.
+    @np.errstate(all="ignore")
+    def draws(self, target: Target, survey: Survey, level: int, uniforms: Uniforms) -> tuple[AnyArray, AnyArray]:
+        """Candidates z (N, p) spread over the cells of the lattice, and whether each is accepted.
 
         The accepted ones are independent draws from the posterior: rejection against the lattice's own
         piecewise constant density.
         """
-        if target.starts.shape[1] == 1:
-            modes, _ = survey.largest(LINE_LEVELS[level].modes)
-            line = line_points(target.log_density, modes, LINE_LEVELS[level].points)
-            z, accept = line_draws(target.log_density, line, key, number)
-            return z[:, None], accept
-        return draws_along_ridges(target, survey, level, key, number)
+        p = target.starts.shape[1]
+        modes, _ = survey.largest(self._modes(p, level))
+        if p == 1:
+            return draws_on_a_line(target, modes, LINE_LEVELS[level].points, uniforms)
+        return draws_along_ridges(target, modes, level, uniforms)
 
-
-def _on_a_line(target: Target, modes: Modes, level: int) -> Points:
-    line = line_points(target.log_density, modes, LINE_LEVELS[level].points)
-    error, mass_error = line.errors()
-    marginals = jax.tree.map(lambda array: array[None], line.marginal())
-    return Points(line.z[:, None], line.weights, error, marginals=marginals, mass_error=mass_error)
+    def _modes(self, dimension: int, level: int) -> int:
+        return LINE_LEVELS[level].modes if dimension == 1 else LEVELS[dimension][level].modes

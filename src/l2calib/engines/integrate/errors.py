@@ -6,13 +6,11 @@ and by how it falls towards the edges.
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from l2calib.engines.integrate.across import Rule
 from l2calib.engines.integrate.ridge import Knots
-from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.moments import moments
 
 _SLOWEST_FALL = 0.9
@@ -21,90 +19,106 @@ _BY_COARSENESS = 20.0  # times what half of the points across change: on skew de
 _LARGEST_DISAGREEMENT = 0.05
 
 
-def halving_errors(z: Array, weights: Array, even: np.ndarray) -> tuple[Array, Array]:
-    """Of the means and standard deviations of z (N, p), in sd, and of the mass, by Richardson's rule.
+def halving_errors(z: AnyArray, weights: AnyArray, even: np.ndarray) -> tuple[AnyArray, AnyArray]:
+    """Of the mean and standard deviation of points z (..., N), in sd, and of the mass, by Richardson's rule.
 
     `even` marks every second point. The rule is the one for errors that fall with the third power of the spacing: on
     smooth densities they fall exponentially, which is faster.
     """
-    half = jnp.where(even, weights, 0.0)
-    (mean, sd), (half_mean, half_sd) = moments(z, weights), moments(z, half / jnp.sum(half))
-    moved = jnp.max(jnp.maximum(jnp.abs(half_mean - mean), jnp.abs(half_sd - sd)) / sd)
-    gain = 8 ** (1 / z.shape[1]) - 1
-    return moved / gain, jnp.abs(2 * jnp.sum(half) - 1) / gain
+    xp = namespace_of(weights)
+    half = xp.where(even, weights, 0.0)
+    total = xp.sum(half, axis=-1)
+    moved, gain = _moments_moved(z, weights, half / total[..., None]), 8 - 1
+    return moved / gain, xp.abs(2 * total - 1) / gain
 
 
-def turn_errors(knots: Knots, rule: Rule, z: Array, weights: Array, log_masses: Array) -> tuple[Array, Array]:
+def turn_errors(
+    knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray, log_masses: AnyArray
+) -> tuple[AnyArray, AnyArray]:
     """Of the worst marginal's moments, in sd, and of the probabilities.
 
-    z (p, M, K) is each turn's parameter at the knots of M modes, weights are (p, M, K, R), log_masses (p,).
+    z (T, M, K) is each turn's parameter at the knots of M modes, weights are (T, M, K, R), log_masses (T,).
     """
-    errors, mass_errors = jax.vmap(functools.partial(_halving_errors, knots, rule))(z, weights)
-    far_errors, far_mass_errors = jax.vmap(functools.partial(_errors_of_reach, rule))(z, weights)
-    mass_errors += far_mass_errors + jax.vmap(_mass_beyond_knots)(jnp.sum(weights, axis=3))
-    return jnp.max(jnp.maximum(errors, far_errors)), _disagreement(rule, weights, log_masses) + jnp.max(mass_errors)
+    xp = namespace_of(weights)
+    errors, mass_errors = _halving_errors(knots, rule, z, weights)
+    far_errors, far_mass_errors = _errors_of_reach(rule, z, weights)
+    mass_errors = mass_errors + far_mass_errors + _mass_beyond_knots(xp.sum(weights, axis=3))
+    return xp.max(xp.maximum(errors, far_errors)), _disagreement(rule, weights, log_masses) + xp.max(mass_errors)
 
 
-def _disagreement(rule: Rule, weights: Array, log_masses: Array) -> Array:
+def _disagreement(rule: Rule, weights: AnyArray, log_masses: AnyArray) -> AnyArray:
     """Of the turns on the mass, as far as the rule across does not explain it.
 
     What the rule's own coarseness does to the mass is much the same at all knots and moves nothing; the rest may.
     """
-    half_across = jnp.sum(jnp.where(rule.even, weights, 0.0), axis=(1, 2, 3))
-    coarse = jnp.max(jnp.abs(jnp.log(2 * half_across)))
-    allowed = jnp.minimum(_BY_COARSENESS * coarse, _LARGEST_DISAGREEMENT)
-    unexplained = jnp.maximum(jnp.abs(log_masses - log_masses[0]) - allowed, 0.0)
-    return jnp.max(jnp.expm1(unexplained))
+    xp = namespace_of(weights)
+    half_across = xp.sum(xp.where(rule.even, weights, 0.0), axis=(1, 2, 3))
+    coarse = xp.max(xp.abs(xp.log(2 * half_across)))
+    allowed = xp.minimum(_BY_COARSENESS * coarse, _LARGEST_DISAGREEMENT)
+    unexplained = xp.maximum(xp.abs(log_masses - log_masses[0]) - allowed, 0.0)
+    return xp.max(xp.expm1(unexplained))
 
 
-def _halving_errors(knots: Knots, rule: Rule, z: Array, weights: Array) -> tuple[Array, Array]:
-    """Of one marginal's moments, in sd, and probabilities, from half of the points; z is (M, K), weights (M, K, R).
+def _halving_errors(knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Of each turn's moments, in sd, and probabilities, from half of the points.
 
     A coarse level drops every second knot, and then every second point across. A fine one drops every second point of
     the whole lattice: half of its knots alone would say far more than the error is.
     """
-    along = jnp.sum(weights, axis=2)
-    odd_knot = (np.arange(z.shape[1]) - knots.half) % 2 == 1
+    xp = namespace_of(weights)
+    turns, modes, number = z.shape
+    along = xp.sum(weights, axis=3)
+    odd_knot = (np.arange(number) - knots.half) % 2 == 1
     across = rule.points.shape[0]
     if knots.far:
-        half = jnp.sum(jnp.where(odd_knot[:, None] ^ rule.even, weights, 0.0), axis=2)
+        half = xp.sum(xp.where(odd_knot[:, None] ^ rule.even, weights, 0.0), axis=3)
         error, carried, gain = *_moved(z, along, half), 8 ** (1 / (across + 1)) - 1
-        return error / gain, (carried + jnp.abs(2 * jnp.sum(half) - 1)) / gain
-    error, mass_error = halving_errors(z.reshape(-1, 1), along.ravel(), np.tile(~odd_knot, z.shape[0]))
-    half, gain = jnp.sum(jnp.where(rule.even, weights, 0.0), axis=2), 8 ** (1 / across) - 1
+        return error / gain, (carried + xp.abs(2 * xp.sum(half, axis=(1, 2)) - 1)) / gain
+    every_second = np.tile(~odd_knot, modes)
+    error, mass_error = halving_errors(z.reshape(turns, -1), along.reshape(turns, -1), every_second)
+    half, gain = xp.sum(xp.where(rule.even, weights, 0.0), axis=3), 8 ** (1 / across) - 1
     moved, carried = _moved(z, along, half)
-    return jnp.maximum(error, moved / gain), mass_error + carried / gain
+    return xp.maximum(error, moved / gain), mass_error + carried / gain
 
 
-def _moved(z: Array, along: Array, part: Array) -> tuple[Array, Array]:
-    """How far a part of the points would move a marginal's moments, in sd, and its distribution function."""
-    share = part / jnp.maximum(jnp.sum(part), _NOTHING)
-    (mean, sd), (part_mean, part_sd) = moments(z.ravel(), along.ravel()), moments(z.ravel(), share.ravel())
-    moved = jnp.maximum(jnp.abs(part_mean - mean), jnp.abs(part_sd - sd)) / sd
-    return moved, jnp.sum(jnp.max(jnp.abs(jnp.cumsum(share - along, axis=1)), axis=1))
+def _moved(z: AnyArray, along: AnyArray, part: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """How far a part of the points (T, M, K) would move each turn's moments, in sd, and its distribution function."""
+    xp, turns = namespace_of(along), z.shape[0]
+    share = part / xp.maximum(xp.sum(part, axis=(1, 2), keepdims=True), _NOTHING)
+    moved = _moments_moved(*(each.reshape(turns, -1) for each in (z, along, share)))
+    return moved, xp.sum(xp.max(xp.abs(xp.cumsum(share - along, axis=2)), axis=2), axis=1)
 
 
-def _mass_beyond_knots(weights: Array) -> Array:
-    """The mass past the ends of the knots (M, K), if knot after knot goes on falling by the last ratio that was seen.
+def _moments_moved(z: AnyArray, weights: AnyArray, others: AnyArray) -> AnyArray:
+    """How far other weights (..., N) would move the moments of z, in sd."""
+    xp = namespace_of(weights)
+    (mean, sd), (other_mean, other_sd) = moments(z, weights), moments(z, others)
+    return xp.maximum(xp.abs(other_mean - mean), xp.abs(other_sd - sd)) / sd
+
+
+def _mass_beyond_knots(weights: AnyArray) -> AnyArray:
+    """Of each turn (T, M, K) past the ends of its knots, if knot after knot goes on falling by the last ratio seen.
 
     The tails of the posterior fall faster than that in stretched coordinates, so this errs upwards.
     """
-    over_modes = jnp.sum(weights, axis=0)
-    last, before = over_modes[jnp.asarray([0, -1])], over_modes[jnp.asarray([1, -2])]
-    ratio = jnp.minimum(last / jnp.maximum(before, _NOTHING), _SLOWEST_FALL)
-    return jnp.sum(last * ratio / (1 - ratio))
+    xp = namespace_of(weights)
+    over_modes = xp.sum(weights, axis=1)
+    last, before = over_modes[:, np.array([0, -1])], over_modes[:, np.array([1, -2])]
+    ratio = xp.minimum(last / xp.maximum(before, _NOTHING), _SLOWEST_FALL)
+    return xp.sum(last * ratio / (1 - ratio), axis=1)
 
 
-def _errors_of_reach(rule: Rule, z: Array, weights: Array) -> tuple[Array, Array]:
-    """Of one marginal's moments, in sd, and probabilities: what is too far from the ridge for the rule would do.
+def _errors_of_reach(rule: Rule, z: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Of each turn's moments, in sd, and probabilities: what is too far from the ridge for the rule would do.
 
     Told by what the rule's outermost shell of points does, and by how fast the mass falls from shell to shell.
     """
-    last, before, second = (jnp.sum(jnp.where(shell, weights, 0.0)) for shell in rule.outer_shells)
-    fall, fall_before = last / jnp.maximum(before, _NOTHING), before / jnp.maximum(second, _NOTHING)
-    ratio = jnp.minimum(fall * jnp.minimum(fall / jnp.maximum(fall_before, _NOTHING), 1.0), _SLOWEST_FALL)
-    along = jnp.sum(weights, axis=2)
-    trimmed = jnp.sum(jnp.where(rule.outer_shells[0], 0.0, weights), axis=2)
+    xp = namespace_of(weights)
+    last, before, second = (xp.sum(xp.where(shell, weights, 0.0), axis=(1, 2, 3)) for shell in rule.outer_shells)
+    fall, fall_before = last / xp.maximum(before, _NOTHING), before / xp.maximum(second, _NOTHING)
+    ratio = xp.minimum(fall * xp.minimum(fall / xp.maximum(fall_before, _NOTHING), 1.0), _SLOWEST_FALL)
+    along = xp.sum(weights, axis=3)
+    trimmed = xp.sum(xp.where(rule.outer_shells[0], 0.0, weights), axis=3)
     moved, carried = _moved(z, along, trimmed)
     beyond = ratio / (1 - ratio)
     return moved * beyond, carried * beyond

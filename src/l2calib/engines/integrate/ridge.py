@@ -7,15 +7,15 @@ rule of few points then does for the integral across the ridge. The outer coordi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from l2calib.engines.integrate.across import Rule
-from l2calib.engines.modes import climb, laplace, newton_step
-from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.small_matrices import cholesky
+from l2calib.engines.modes import Modes, climb, laplace, newton_step, scale_at
+from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
+from l2calib.numerics.small_matrices import cholesky, diagonal
+from l2calib.posterior.points import Target
 
 _RIDGE_STEPS = 4
 _END = 5.0  # of the prior, on the line
@@ -37,120 +37,166 @@ class Knots(NamedTuple):
     def reach(self) -> float:
         return self.half * self.spacing
 
-    def stretch(self, centre: Array, scale: Array) -> Array:
+    def stretch(self, centre: AnyArray, scale: AnyArray) -> AnyArray:
         """What to multiply the coordinate by: more than one if the last knot would be too near."""
+        xp = namespace_of(centre)
         if not self.far:
-            return jnp.ones_like(centre)
-        farthest = self.bend * jnp.arcsinh((_END + jnp.abs(centre)) / (self.bend * scale))
-        return jnp.maximum(farthest / self.reach, 1.0)
+            return xp.ones_like(centre)
+        farthest = self.bend * xp.arcsinh((_END + xp.abs(centre)) / (self.bend * scale))
+        return xp.maximum(farthest / self.reach, 1.0)
 
 
-class Chart(NamedTuple):
-    """The map of one mode along its ridge. The outer parameter and the knots are known where it is used."""
+class Outer(NamedTuple):
+    """The outer parameter of charts, in a coordinate whose array is broadcast against these."""
 
-    centre: Array  # of the outer parameter
-    scale: Array
-    stretch: Array
-    inner_centres: Array  # (K, d), at the knots
-    inner_factors: Array  # (K, d, d)
+    centre: AnyArray
+    scale: AnyArray
+    stretch: AnyArray
 
-    def outer_at(self, knots: Knots, coordinate: Array | np.ndarray) -> Array:
-        """The outer parameter."""
-        return self.centre + self.scale * knots.bend * jnp.sinh(self.stretch * coordinate / knots.bend)
+    def at(self, knots: Knots, coordinate: AnyArray) -> AnyArray:
+        xp = namespace_of(self.centre)
+        return self.centre + self.scale * knots.bend * xp.sinh(self.stretch * coordinate / knots.bend)
 
-    def _log_slope(self, knots: Knots, coordinate: Array | np.ndarray) -> Array:
-        """Of the outer parameter in its coordinate."""
-        return jnp.log(self.scale * self.stretch) + jnp.log(jnp.cosh(self.stretch * coordinate / knots.bend))
+    def log_slope(self, knots: Knots, coordinate: AnyArray) -> AnyArray:
+        xp = namespace_of(self.centre)
+        return xp.log(self.scale * self.stretch) + xp.log(xp.cosh(self.stretch * coordinate / knots.bend))
 
-    def around_knots(self, knots: Knots, rule: Rule, outer: Array) -> tuple[Array, Array]:
-        """The rule's points at every knot, z (p, K, R), and the logs of their weights (K, R).
+
+class Charts(NamedTuple):
+    """The maps of M modes along their ridges in T turns, each with an outer parameter of its own."""
+
+    turns: np.ndarray  # (T,): the outer parameters
+    outer: Outer  # (T, M, 1)
+    inner_centres: AnyArray  # (T, M, K, d), at the knots
+    inner_factors: AnyArray  # (T, M, K, d, d)
+
+    def around_knots(self, knots: Knots, rule: Rule) -> tuple[list[AnyArray], AnyArray]:
+        """The rule's points at every knot, p arrays (T, M, K, R), and the logs of their weights.
 
         The points are the last axis: what is computed of thousands of them is vectorised along it.
         """
-        factors = jnp.moveaxis(self.inner_factors, 0, -1)  # (d, d, K)
-        d = factors.shape[0]
-        inner = [
-            self.inner_centres[:, i, None] + sum(factors[i, j, :, None] * rule.points[j] for j in range(i + 1))
-            for i in range(d)
-        ]
-        z_outer = jnp.broadcast_to(self.outer_at(knots, knots.values)[:, None], inner[0].shape)
-        log_slope = self._log_slope(knots, knots.values) + np.log(knots.spacing)
-        log_slope += jnp.sum(jnp.log(jnp.stack([factors[i, i] for i in range(d)])), axis=0)
-        return jnp.stack(joined(z_outer, inner, outer)), log_slope[:, None] + rule.log_weights
+        xp, d = namespace_of(self.inner_centres), self.inner_centres.shape[-1]
+        inner = []
+        for i in range(d):
+            coordinate = self.inner_centres[..., i, None]
+            for j in range(i + 1):
+                coordinate = coordinate + self.inner_factors[..., i, j, None] * rule.points[j]
+            inner.append(coordinate)
+        z_outer = self.outer.at(knots, knots.values)[..., None]
+        log_slope = self.outer.log_slope(knots, knots.values) + np.log(knots.spacing)
+        log_slope = log_slope + xp.sum(xp.log(diagonal(self.inner_factors)), axis=-1)
+        z = joined(z_outer, inner, self.turns[:, None, None, None])
+        return z, log_slope[..., None] + rule.log_weights
 
-    def at(self, knots: Knots, rule: Rule, coordinates: Array, outer: Array) -> tuple[Array, Array]:
-        """z (p,) and log |dz / d coordinates| at coordinates (p,) of a lattice, interpolated between the knots."""
-        first, rest = coordinates[0], coordinates[1:]
-        log_slope = self._log_slope(knots, first)
-        position = jnp.clip(first / knots.spacing + knots.half, 0.0, 2.0 * knots.half)
-        left = jnp.minimum(jnp.floor(position).astype(int), 2 * knots.half - 1)
+    def at(self, knots: Knots, rule: Rule, coordinates: AnyArray, mode: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """z (N, p) and log |dz / d coordinates| (N,) in the first turn's charts of some modes (N,).
+
+        The coordinates (N, p) are those of a lattice, interpolated between the knots.
+        """
+        xp = namespace_of(self.inner_centres)
+        first, rest = coordinates[:, 0], coordinates[:, 1:]
+        outer = Outer(*(part[0, mode, 0] for part in self.outer))
+        position = xp.clip(first / knots.spacing + knots.half, 0.0, 2.0 * knots.half)
+        left = xp.minimum(xp.floor(position).astype(int), 2 * knots.half - 1)
         share = position - left
-        centre = (1 - share) * self.inner_centres[left] + share * self.inner_centres[left + 1]
-        factor = (1 - share) * self.inner_factors[left] + share * self.inner_factors[left + 1]
-        bend = rule.bend
-        log_slope += jnp.sum(jnp.log(jnp.diag(factor))) + jnp.sum(jnp.log(jnp.cosh(rest / bend)))
-        inner = centre + factor @ (bend * jnp.sinh(rest / bend))
-        return jnp.stack(joined(self.outer_at(knots, first), list(inner), outer)), log_slope
+
+        def between(at_knots: AnyArray) -> AnyArray:
+            part = share.reshape(-1, *[1] * (at_knots.ndim - 3))
+            return (1 - part) * at_knots[0, mode, left] + part * at_knots[0, mode, left + 1]
+
+        factor, bend = between(self.inner_factors), rule.bend
+        log_slope = outer.log_slope(knots, first) + xp.sum(xp.log(diagonal(factor)), axis=-1)
+        log_slope = log_slope + xp.sum(xp.log(xp.cosh(rest / bend)), axis=-1)
+        stretched = bend * xp.sinh(rest / bend)
+        inner = between(self.inner_centres) + xp.sum(factor * stretched[:, None, :], axis=-1)
+        z = joined(outer.at(knots, first), [inner[:, i] for i in range(inner.shape[1])], self.turns[0])
+        return xp.stack(z, axis=-1), log_slope
 
 
-def joined(z_outer: Array, inner: list[Array], outer: Array) -> list[Array]:
-    """The parameters in order, from the outer one's value and the others'."""
-    p = len(inner) + 1
+def joined(z_outer: AnyArray, inner: list[AnyArray], outer: np.ndarray) -> list[AnyArray]:
+    """The parameters in order, from the outer one's value and the others'; which it is may vary."""
+    xp, p = namespace_of(z_outer), len(inner) + 1
     places = []
     for position in range(p):
         before = inner[position] if position < p - 1 else z_outer
         after = inner[position - 1] if position > 0 else z_outer
-        places.append(jnp.where(position == outer, z_outer, jnp.where(position < outer, before, after)))
+        places.append(xp.where(position == outer, z_outer, xp.where(position < outer, before, after)))
     return places
 
 
-def _straight(centre: Array, factor: Array, outer: Array, knots: Knots) -> Chart:
-    """The ridge of a Gaussian with this centre and covariance factor, seen along the outer parameter."""
-    position = jnp.arange(centre.size - 1)
-    others = jnp.where(position < outer, position, position + 1)
-    covariance = factor @ factor.T
-    variance = covariance[outer, outer]
-    slope = covariance[others, outer] / variance
-    inner = covariance[jnp.ix_(others, others)] - variance * jnp.outer(slope, slope)
-    sd, number = jnp.sqrt(variance), knots.values.size
-    factors = jnp.broadcast_to(cholesky(inner), (number, *inner.shape))
-    chart = Chart(centre[outer], sd, knots.stretch(centre[outer], sd), jnp.zeros((number, 0)), factors)
-    offsets = chart.outer_at(knots, knots.values) - centre[outer]
-    return chart._replace(inner_centres=centre[others] + offsets[:, None] * slope)
+def _others(turns: np.ndarray, p: int) -> np.ndarray:
+    """The inner parameters of every turn (T, d)."""
+    return np.array([[j for j in range(p) if j != turn] for turn in turns])
 
 
-def ridge_chart(
-    log_density: Callable[[Array], Array], centre: Array, factor: Array, outer: Array, knots: Knots
-) -> Chart:
-    """The chart that follows the ridge: at every knot, near the conditional mode, with the curvature there.
+def _straight(modes: Modes, turns: np.ndarray, knots: Knots) -> Charts:
+    """The ridges of the Gaussians themselves."""
+    xp, others = namespace_of(modes.factors), _others(turns, modes.centres.shape[1])
+    # Modes come first where numbers are picked by the turn.
+    covariance = modes.factors @ xp.swapaxes(modes.factors, 1, 2)
+    variance = covariance[:, turns, turns]
+    slope = covariance[:, others, turns[:, None]] / variance[..., None]
+    inner = covariance[:, others[:, :, None], others[:, None, :]]
+    inner = inner - variance[..., None, None] * slope[..., :, None] * slope[..., None, :]
+    centre, sd, slope, inner, inner_centre = (
+        xp.swapaxes(each, 0, 1)
+        for each in (modes.centres[:, turns], xp.sqrt(variance), slope, inner, modes.centres[:, others])
+    )
+    centre, sd = centre[..., None], sd[..., None]
+    outer = Outer(centre, sd, knots.stretch(centre, sd))
+    offsets = outer.at(knots, knots.values) - centre
+    factors = cholesky(inner)[:, :, None]
+    return Charts(
+        turns,
+        outer,
+        inner_centre[:, :, None] + offsets[..., None] * slope[:, :, None],
+        xp.broadcast_to(factors, (*factors.shape[:2], knots.values.size, *factors.shape[3:])),
+    )
+
+
+def ridge_charts(target: Target, modes: Modes, turns: np.ndarray, knots: Knots) -> Charts:
+    """The charts that follow the ridges: at every knot, near the conditional mode, with the curvature there.
 
     One Newton step from where the last two knots point is mostly near enough, since a rule's points need not be centred
     exactly. Far out on a banana it may lead astray, so knots that go far climb.
     """
-    straight = _straight(centre, factor, outer, knots)
-    middle = straight.inner_centres[knots.half]
-    values = jnp.asarray(knots.values)
+    xp, p, half = namespace_of(modes.centres), modes.centres.shape[1], knots.half
+    straight, others = _straight(modes, turns, knots), _others(turns, p)
+    middle = straight.inner_centres[:, :, half : half + 1]
+    # The first knot away from the middle starts on the straight chart; the others extrapolate the walk.
+    nearest = straight.inner_centres[:, :, half - 1 : half + 2 : 2]  # (T, M, 2, d): to both sides
+    shape = nearest.shape
+    z_outer = straight.outer.at(knots, knots.values)
+    z_outer = xp.stack([z_outer[..., half - 1 :: -1], z_outer[..., half + 1 :]], axis=-1)
+    scale = xp.swapaxes(modes.conditional_sd[:, others], 0, 1)[:, :, None]
+    # All walks, of every turn, mode and side, are rows that advance together.
+    rows_per_turn = shape[1] * shape[2]
+    turn_of_row = np.repeat(turns, rows_per_turn)
+    directions = np.repeat(np.eye(p)[others], rows_per_turn, axis=0)
 
-    def walk(side: Array) -> tuple[Array, Array]:
-        def advance(carry: tuple[Array, Array], step: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-            last, before = carry
-            z_outer = straight.outer_at(knots, values[knots.half + side * step])
+    def advance(
+        carry: tuple[AnyArray, AnyArray, AnyArray], z_outer: AnyArray
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], tuple[AnyArray, AnyArray]]:
+        last, before, scale = carry
 
-            def conditional(inner: Array) -> Array:
-                return log_density(jnp.stack(joined(z_outer, list(inner), outer)))
+        def look(inner: AnyArray, scale: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+            z = joined(z_outer, [inner[:, i] for i in range(p - 1)], turn_of_row)
+            return target.jet(xp.stack(z, axis=-1), scale, directions)
 
-            start = 2 * last - before
-            reached = climb(conditional, start, _RIDGE_STEPS) if knots.far else newton_step(conditional, start)
-            summit, inner_factor, _ = laplace(reached)
-            return (summit, last), (summit, inner_factor)
+        start = 2 * last - before
+        reached = climb(look, start, scale, _RIDGE_STEPS) if knots.far else newton_step(look, start, scale)
+        summit, factor, _ = laplace(reached)
+        return (summit, last, scale_at(reached)), (summit, factor)
 
-        # The first knot away from the middle starts on the straight chart; the others extrapolate the walk.
-        towards = straight.inner_centres[knots.half + side] - middle
-        _, (centres, factors) = jax.lax.scan(advance, (middle, middle - towards), jnp.arange(1, knots.half + 1))
-        return centres, factors
+    rows = [xp.broadcast_to(each, shape).reshape(-1, p - 1) for each in (middle, 2 * middle - nearest, scale)]
+    walk = xp.moveaxis(z_outer, 2, 0).reshape(half, -1)
+    _, (centres, factors) = loops_of(middle).scan(advance, tuple(rows), walk)
 
-    centres, factors = jax.vmap(walk)(jnp.asarray([-1, 1]))
+    def from_end_to_end(found: AnyArray, in_the_middle: AnyArray) -> AnyArray:
+        sides = xp.moveaxis(found.reshape(half, *shape[:3], *found.shape[2:]), 0, 2)  # (T, M, K, 2, ...)
+        return xp.concatenate([sides[:, :, ::-1, 0], in_the_middle, sides[:, :, :, 1]], axis=2)
+
     return straight._replace(
-        inner_centres=jnp.concatenate([centres[0, ::-1], middle[None], centres[1]]),
-        inner_factors=jnp.concatenate([factors[0, ::-1], straight.inner_factors[:1], factors[1]]),
+        inner_centres=from_end_to_end(centres, middle),
+        inner_factors=from_end_to_end(factors, straight.inner_factors[:, :, :1]),
     )
