@@ -15,7 +15,7 @@ import l2calib as l2
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.modes import Survey
 from l2calib.numerics.compile import quickly_compiled
-from l2calib.posterior.points import PROBABILITIES, Summary, Target, summarise
+from l2calib.posterior.points import PROBABILITIES, Summary, Target, summarise, target_of
 
 
 class Bells(NamedTuple):
@@ -34,7 +34,7 @@ class Bells(NamedTuple):
             heights = np.log(self.shares) - p * np.log(self.scales) - jnp.sum(away @ precision * away, axis=1) / 2
             return jax.scipy.special.logsumexp(heights)
 
-        return Target(log_density, jnp.asarray(self.centres), 1)
+        return target_of(log_density, jnp.asarray(self.centres))
 
     def quantile(self, probability: float, j: int) -> float:
         sd = self.scales * np.sqrt(self.covariance[j, j])
