@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from l2calib.numerics.compile import quickly_compiled
 from l2calib.numerics.derivatives import jet_of_rows
 from l2calib.posterior.points import Points, Summary, Target, marginal_density, summarise
 from l2calib.problem.prior import Prior
-from tests.known_posteriors import KNOWN, Known, gaussian
+from tests.known_posteriors import KNOWN, Known, gaussian, skewed
 
 ROUNDING = 1e-8  # in standard deviations: searches for quantiles stop at a tenth of it
 COMPILED: list[str] = []
@@ -99,28 +100,52 @@ def test_what_is_compiled_is_heard() -> None:
     assert len(COMPILED) > before
 
 
+class Shared:
+    """Shares Phi((at - z1) / width) of a Gaussian without correlation: what is left of z1 is a skew normal variable."""
+
+    mean, sd, at, width = 0.3, 0.05, 0.32, 0.02
+
+    def __init__(self, p: int) -> None:
+        self.known = gaussian(p, 0.0)
+        spread = np.hypot(self.sd, self.width)
+        cut = (self.at - self.mean) / spread
+        self.kept, share = stats.norm.cdf(cut), self.sd**2 / spread**2
+        ratio = stats.norm.pdf(cut) / self.kept
+        self.left_mean = self.mean - self.sd**2 / spread * ratio
+        self.left_sd = self.sd * np.sqrt(1 - share * ratio * (cut + ratio))
+
+    def log_share(self, z: Any) -> Any:
+        of = jax.scipy.special if isinstance(z, jax.Array) else special
+        return of.log_ndtr((self.at - z[:, 0]) / self.width)
+
+    def target(self, in_jax: bool) -> Target:
+        starts = jnp.asarray(self.known.starts) if in_jax else self.known.starts
+        return Target(self.known.log_density, starts, log_share=self.log_share)
+
+
+@pytest.mark.parametrize("in_jax", [False, True])
 @pytest.mark.parametrize("p", [1, 2])
-def test_a_share_takes_away_what_it_should(p: int) -> None:
-    """Shares Phi((a - z1) / b) of a Gaussian: the moments of what is left, a skew normal, are known."""
-    known, at, width = gaussian(p, 0.0), 0.32, 0.02
-    mean, sd = 0.3, 0.05
-
-    def log_share(z: np.ndarray) -> np.ndarray:
-        return np.asarray(special.log_ndtr((at - z[:, 0]) / width))
-
-    points, summary, _ = integrated(known, Target(known.log_density, known.starts, log_share=log_share), compiled=False)
-    spread = np.hypot(sd, width)
-    cut = (at - mean) / spread
-    kept = stats.norm.cdf(cut)
-    ratio = stats.norm.pdf(cut) / kept
-    of_first = mean - sd**2 / spread * ratio
-    sd_of_first = sd * np.sqrt(1 - sd**2 / spread**2 * ratio * (cut + ratio))
-    assert points.left_out == pytest.approx(1 - kept, abs=Integrate().tolerance)
-    assert abs(summary.mean[0] - of_first) / sd < summary.error
-    assert abs(summary.sd[0] - sd_of_first) / sd < summary.error
+def test_a_share_takes_away_what_it_should(p: int, in_jax: bool) -> None:
+    case = Shared(p)
+    points, summary, _ = integrated(case.known, case.target(in_jax), compiled=in_jax)
+    assert points.left_out == pytest.approx(1 - case.kept, abs=Integrate().tolerance)
+    assert abs(summary.mean[0] - case.left_mean) / case.left_sd < summary.error
+    assert abs(summary.sd[0] - case.left_sd) / case.left_sd < summary.error
     assert summary.error < Integrate().tolerance
     if p == 2:
-        assert summary.mean[1] == pytest.approx(0.3, abs=summary.error * 0.1)
+        assert summary.mean[1] == pytest.approx(0.3, abs=0.1 * float(summary.error))
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_draws_are_of_what_a_share_has_left(p: int) -> None:
+    case, engine = Shared(p), Integrate()
+    rng = np.random.default_rng(4)
+    uniforms = Uniforms(rng.random(4000), rng.random((4000, p)), rng.random(4000))
+    target = case.target(in_jax=False)
+    z, accepted = engine.draws(target, engine.survey(target), 0, uniforms)
+    drawn = z[accepted, 0]
+    assert len(drawn) > 200
+    assert abs(drawn.mean() - case.left_mean) < 4 * case.left_sd / np.sqrt(len(drawn))
 
 
 def test_nothing_is_left_out_without_shares() -> None:
@@ -146,6 +171,16 @@ def test_draws_are_the_same_text_too(case: str) -> None:
     drawn, exact = z[accepted], known.exact()
     assert len(drawn) > number / 5
     assert (np.abs(drawn.mean(axis=0) - exact.mean) < 4 * exact.sd / np.sqrt(len(drawn))).all()
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1e-3, 1e-4])
+def test_a_narrow_posterior_is_found_from_beside_it(scale: float) -> None:
+    """The first look knows nothing of its width, and differences are taken over many of its standard deviations."""
+    known = skewed(2, shape=4.0, scale=scale)
+    from_beside = replace(known, starts=known.starts + 5 * scale)
+    _, summary, _ = integrated(from_beside, Target(known.log_density, from_beside.starts), compiled=False)
+    assert difference(summary, known.exact()) < summary.error + ROUNDING
+    assert summary.error <= Integrate().tolerance
 
 
 def test_differences_see_what_derivatives_do() -> None:

@@ -78,7 +78,7 @@ class NUTS:
 
         def log_density(z: Array) -> Array:
             at_one: Array = target.log_density(z[None])[0]
-            return at_one
+            return at_one if target.log_share is None else at_one + target.log_share(z[None])[0]
 
         adapt = blackjax.window_adaptation(blackjax.nuts, log_density)
 
@@ -100,7 +100,9 @@ class NUTS:
 
         keys = jax.random.split(warm_key, self.chains), jax.random.split(run_key, self.chains)
         chains, divergent = jax.vmap(run)(first, *keys)
-        return _as_points(chains, divergent)
+        points = _as_points(chains, divergent)
+        # Draws from what the share has left do not tell how much it has taken.
+        return points if target.log_share is None else points._replace(left_out=np.nan)
 
 
 def _as_points(chains: Array, divergent: Array) -> Points:
