@@ -1,0 +1,1 @@
+"""How methods do on random problems as people bring them: ``python -m benchmarks.realistic``."""
