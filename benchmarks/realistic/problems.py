@@ -8,6 +8,7 @@ system cannot be made to differ from the model by as much as it should. `REVISIO
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -68,6 +69,7 @@ class RealisticProblem:
     prior: Mapping[str, tuple[float, float]]
     true_parameters: Mapping[str, float]
     deviation: str
+    kink: tuple[int, float] | None  # the input with one, and its place in the unit interval
     design: str
     truth: str
     law: str
@@ -93,8 +95,9 @@ class RealisticProblem:
         errors = [law.draw(_stream(self.seed, _ERRORS, i), (len(self.x),)) for i in range(number)]
         return np.asarray(self.mu_x + self.sigma * np.array(errors))
 
+    @functools.cached_property
     def experiment(self) -> Experiment:
-        """What the library is told of it."""
+        """What the library is told of it; one object, on which prepared tables and compiled programs hang."""
         prior = {name: Uniform(low, high) for name, (low, high) in self.prior.items()}
         return Experiment(self.model, self.inputs, self.x, prior)
 
@@ -139,6 +142,7 @@ def problem(seed: int) -> RealisticProblem:
         prior={name: (float(each / 4), float(each * 4)) for name, each in zip(model.typical, theta0, strict=True)},
         true_parameters=dict(zip(model.typical, theta0.tolist(), strict=True)),
         deviation=truth.deviation.kind,
+        kink=truth.deviation.kink,
         design=drawn.design,
         truth=drawn.truth,
         law=drawn.law,
@@ -214,14 +218,14 @@ class _Truth:
 
 
 def surface_at(
-    model: Callable[..., Any], x: np.ndarray, inputs: Mapping[str, object], parameters: Mapping[str, object]
+    model: Callable[..., Any], x: Any, inputs: Mapping[str, object], parameters: Mapping[str, object]
 ) -> Surface:
-    """The model at fixed points x (N, k), as a function of thetas (..., p)."""
+    """The model at fixed points x (N, k), as a function of thetas (..., p); of NumPy's arrays or of JAX's."""
     columns = dict(zip(inputs, x.T, strict=True))
 
-    def surface(theta: np.ndarray) -> np.ndarray:
+    def surface(theta: Any) -> Any:
         named = {name: theta[..., j, None] for j, name in enumerate(parameters)}
-        return np.asarray(model(**columns, **named))
+        return model(**columns, **named)
 
     return surface
 
