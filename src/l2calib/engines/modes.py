@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from l2calib.numerics.namespace import AnyArray, log_sum_exp, loops_of, namespace_of
+from l2calib.numerics.namespace import AnyArray, log_sum_exp, namespace_of
+from l2calib.numerics.newton import Summit, climb
 from l2calib.numerics.small_matrices import (
     cholesky,
     diagonal,
@@ -15,22 +15,13 @@ from l2calib.numerics.small_matrices import (
     inverse,
     lower_solve,
     on_diagonal,
-    quadratic_form,
-    solve,
 )
 from l2calib.posterior.points import Target
 
 _NEWTON_STEPS = 12
-_SETTLED = 1e-10  # squared Newton step in standard deviations
-_LINE_LIMIT = 8.0
 _WIDEST_SD = 1.5
 _ARRIVED = 0.05
 _DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
-_FINEST_SCALE = 1e-5  # of differences: a narrower posterior is one point
-_COARSEST_SCALE = 0.5  # where the density is straight, its curvature promises far too much
-
-# Rows z (N, d) and scales (N, d) to the log density's value (N,), slope (N, d) and bend (N, d, d).
-Look: TypeAlias = Callable[[AnyArray, AnyArray], tuple[AnyArray, AnyArray, AnyArray]]
 
 
 class Modes(NamedTuple):
@@ -65,15 +56,6 @@ class Modes(NamedTuple):
         """Log partition of unity (M, ...) at z (p, ...): the share of each Gaussian in their mixture."""
         log_bells = self.log_bells(z)
         return log_bells - log_sum_exp(log_bells, axis=0)
-
-
-class Summit(NamedTuple):
-    """Where climbs ended: z (N, d), log density (N,), minus its Hessian, and the squared Newton steps left, in sd."""
-
-    z: AnyArray
-    value: AnyArray
-    precision: AnyArray
-    decrement: AnyArray
 
 
 class Survey(NamedTuple):
@@ -116,89 +98,6 @@ def survey_modes(target: Target, starts: AnyArray) -> Survey:
     arrived = summits.decrement < _ARRIVED
     log_mass = xp.where(arrived | ~xp.any(arrived), log_mass, -np.inf)
     return Survey(centres, factors, log_mass)
-
-
-class _Climb(NamedTuple):
-    """N climbs, which take their steps together; one that has settled stays where it is."""
-
-    z: AnyArray
-    proposal: AnyArray
-    value: AnyArray
-    slope: AnyArray
-    precision: AnyArray
-    scale: AnyArray
-    damping: AnyArray
-    moving: AnyArray
-    taken: AnyArray
-
-
-def climb(look: Look, start: AnyArray, scale: AnyArray, steps: int) -> Summit:
-    """Damped Newton ascents on the line from rows (N, d); `scale` (N, d) is for the first look."""
-    xp = namespace_of(start)
-
-    def propose(z: AnyArray, slope: AnyArray, precision: AnyArray, damping: AnyArray) -> AnyArray:
-        size = xp.abs(diagonal(precision)) + 1.0
-        newton = solve(precision + on_diagonal(damping[:, None] * size), slope)
-        return _moved(z, newton, slope / size)
-
-    def unsettled(state: _Climb) -> AnyArray:
-        return (state.taken <= steps) & xp.any(state.moving)
-
-    def step(state: _Climb) -> _Climb:
-        seen, seen_slope, seen_bend = look(state.proposal, state.scale)
-        accept = state.moving & (seen >= state.value)
-        accept_row, accept_matrix = accept[:, None], accept[:, None, None]
-        z, value = xp.where(accept_row, state.proposal, state.z), xp.where(accept, seen, state.value)
-        slope = xp.where(accept_row, seen_slope, state.slope)
-        precision = xp.where(accept_matrix, -seen_bend, state.precision)
-        eased = xp.where(state.damping < 1e-6, 0.0, state.damping / 30)
-        damping = xp.where(accept, eased, xp.maximum(8 * state.damping, 1e-2))
-        proposal = propose(z, slope, precision, damping)
-        moving = state.moving & (xp.abs(quadratic_form(precision, proposal - z)) > _SETTLED)
-        return _Climb(z, proposal, value, slope, precision, _scale_of(precision), damping, moving, state.taken + 1)
-
-    # The first pass only looks at the start: in JAX the density is traced once, inside the loop.
-    rows, d = start.shape
-    nothing = _Climb(
-        z=start,
-        proposal=start,
-        value=xp.full(rows, -np.inf, dtype=float),
-        slope=xp.zeros((rows, d)),
-        precision=xp.broadcast_to(xp.eye(d), (rows, d, d)),
-        scale=scale,
-        damping=xp.zeros(rows),
-        moving=xp.ones(rows, dtype=bool),
-        taken=xp.asarray(0),
-    )
-    end = loops_of(start).while_loop(unsettled, step, nothing)
-    decrement = xp.sum(end.slope * solve(end.precision, end.slope), axis=-1)
-    return Summit(end.z, end.value, end.precision, xp.where(xp.isnan(decrement), np.inf, decrement))
-
-
-def newton_step(look: Look, start: AnyArray, scale: AnyArray) -> Summit:
-    """One step of Newton's ascent from rows (N, d); the curvature is that of the start."""
-    xp = namespace_of(start)
-    value, slope, bend = look(start, scale)
-    moved = _moved(start, solve(-bend, slope), slope / (xp.abs(diagonal(bend)) + 1.0))
-    return Summit(xp.where(xp.isfinite(moved), moved, start), value, -bend, xp.zeros_like(value))
-
-
-def _moved(z: AnyArray, newton: AnyArray, gradient: AnyArray) -> AnyArray:
-    """Rows z after Newton's step, or the gradient's where there is none, neither of them too long."""
-    xp = namespace_of(z)
-    move = xp.where(xp.all(xp.isfinite(newton), axis=-1, keepdims=True), newton, gradient)
-    return xp.clip(z + xp.clip(move, -1.0, 1.0), -_LINE_LIMIT, _LINE_LIMIT)
-
-
-def _scale_of(precision: AnyArray) -> AnyArray:
-    """The sds (N, d) of a Gaussian along each coordinate, the others held, as far as differences can go by them."""
-    xp = namespace_of(precision)
-    return xp.clip(1 / xp.sqrt(xp.abs(diagonal(precision))), _FINEST_SCALE, _COARSEST_SCALE)
-
-
-def scale_at(summit: Summit) -> AnyArray:
-    """For the next look nearby."""
-    return _scale_of(summit.precision)
 
 
 def laplace(summit: Summit) -> tuple[AnyArray, AnyArray, AnyArray]:

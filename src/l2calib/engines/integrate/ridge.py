@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.engines.integrate.across import Rule
-from l2calib.engines.modes import Modes, climb, laplace, newton_step, scale_at
+from l2calib.engines.modes import Modes, laplace
 from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
+from l2calib.numerics.newton import climb, newton_step, scale_at
 from l2calib.numerics.small_matrices import cholesky, diagonal
 from l2calib.posterior.points import Target
 
