@@ -44,6 +44,7 @@ LINE_LEVELS = (LineLevel(1, 20), LineLevel(5, 128), LineLevel(8, 320), LineLevel
 LEVELS = {
     2: (
         _level(2, 1, 0.5, 14, 1.2, 4.9),
+        _level(2, 1, 0.4, 18, 0.8, 5.6),
         _level(2, 1, 0.22, 44, 0.35, 9.1, _FAR_BEND, far=True),
         _level(2, 4, 0.22, 44, 0.35, 9.1, _FAR_BEND, far=True),
         _level(2, 1, 0.18, 60, 0.25, 10.0, _FAR_BEND, far=True),
