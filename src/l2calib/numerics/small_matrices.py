@@ -6,33 +6,34 @@ Matrices are the last two axes of their arrays, and all axes before them are bro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from l2calib.numerics.namespace import AnyArray, namespace_of
 
+Entries: TypeAlias = list[list[AnyArray]]  # of a matrix, row by row, each an array over whatever there are many of
 
-def cholesky(matrix: AnyArray, floor: AnyArray | None = None) -> AnyArray:
-    """The Cholesky factors of small matrices (..., p, p).
 
-    Pivots are kept at least at a positive `floor` (..., p); without, a matrix that is not positive definite gives NaN.
+def cholesky_entries(matrix: Entries, floor: Sequence[AnyArray] | None = None) -> Entries:
+    """The lower triangles of Cholesky factors, row by row.
+
+    Pivots are kept at least at a positive `floor`; without one a matrix that is not positive definite gives NaN.
     """
-    xp, p = namespace_of(matrix), matrix.shape[-1]
-    rows: list[list[AnyArray]] = []
-    for i in range(p):
+    rows: Entries = []
+    for i in range(len(matrix)):
         row: list[AnyArray] = []
         for j in range(i):
-            rest = matrix[..., i, j]
+            rest = matrix[i][j]
             for m in range(j):
                 rest = rest - row[m] * rows[j][m]
             row.append(rest / rows[j][j])
-        pivot = matrix[..., i, i]
+        pivot = matrix[i][i]
         for entry in row:
             pivot = pivot - entry**2
-        row.append(xp.sqrt(pivot if floor is None else _at_least(pivot, floor[..., i])))
+        row.append(namespace_of(pivot).sqrt(pivot if floor is None else _at_least(pivot, floor[i])))
         rows.append(row)
-    zero = xp.zeros_like(matrix[..., 0, 0])
-    return xp.stack([xp.stack(row + [zero] * (p - len(row)), axis=-1) for row in rows], axis=-2)
+    return rows
 
 
 def _at_least(pivot: AnyArray, low: AnyArray) -> AnyArray:
@@ -40,26 +41,49 @@ def _at_least(pivot: AnyArray, low: AnyArray) -> AnyArray:
     return xp.where(low > 0, xp.maximum(pivot, low), pivot)
 
 
-def forward(lower: AnyArray, right: Sequence[AnyArray]) -> list[AnyArray]:
-    """L^-1 r, component by component, for lower triangular L (..., p, p) and p components (...)."""
+def forward_entries(lower: Entries, right: Sequence[AnyArray]) -> list[AnyArray]:
+    """L^-1 r, component by component."""
     solution: list[AnyArray] = []
     for i, component in enumerate(right):
         rest = component
         for m in range(i):
-            rest = rest - lower[..., i, m] * solution[m]
-        solution.append(rest / lower[..., i, i])
+            rest = rest - lower[i][m] * solution[m]
+        solution.append(rest / lower[i][i])
     return solution
+
+
+def backward_entries(lower: Entries, right: Sequence[AnyArray]) -> list[AnyArray]:
+    """L'^-1 r, component by component."""
+    solution = list(right)
+    for i in reversed(range(len(solution))):
+        rest = solution[i]
+        for m in reversed(range(i + 1, len(solution))):
+            rest = rest - lower[m][i] * solution[m]
+        solution[i] = rest / lower[i][i]
+    return solution
+
+
+def _entries(matrix: AnyArray) -> Entries:
+    return [[matrix[..., i, j] for j in range(matrix.shape[-1])] for i in range(matrix.shape[-1])]
+
+
+def cholesky(matrix: AnyArray, floor: AnyArray | None = None) -> AnyArray:
+    """The Cholesky factors of small matrices (..., p, p), their pivots kept at least at a floor (..., p) if given."""
+    xp, p = namespace_of(matrix), matrix.shape[-1]
+    rows = cholesky_entries(_entries(matrix), None if floor is None else [floor[..., i] for i in range(p)])
+    zero = xp.zeros_like(matrix[..., 0, 0])
+    return xp.stack([xp.stack(row + [zero] * (p - len(row)), axis=-1) for row in rows], axis=-2)
+
+
+def forward(lower: AnyArray, right: Sequence[AnyArray]) -> list[AnyArray]:
+    """L^-1 r, component by component, for lower triangular L (..., p, p) and p components (...)."""
+    return forward_entries(_entries(lower), right)
 
 
 def _both(lower: AnyArray, right: Sequence[AnyArray]) -> list[AnyArray]:
     """(L L')^-1 r, component by component."""
-    solution = forward(lower, right)
-    for i in reversed(range(len(solution))):
-        rest = solution[i]
-        for m in reversed(range(i + 1, len(solution))):
-            rest = rest - lower[..., m, i] * solution[m]
-        solution[i] = rest / lower[..., i, i]
-    return solution
+    entries = _entries(lower)
+    return backward_entries(entries, forward_entries(entries, right))
 
 
 def _stacked(parts: list[AnyArray], axis: int) -> AnyArray:
