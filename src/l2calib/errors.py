@@ -60,6 +60,7 @@ class Status(enum.IntFlag):
     NOT_FINITE = 32
     POORLY_MIXED = 64
     NEAR_INTERPOLATION = 128
+    NOT_A_MINIMUM = 256
 
     @property
     def failed(self) -> bool:
@@ -102,6 +103,10 @@ _SENTENCES = {
         "The smoother follows the observations nearly one by one, which leaves too few degrees of freedom to know the "
         "error variance: it may be far too small, and the intervals with it, so compare its root with what is known of "
         "the measurements, look at koh, or measure some points twice."
+    ),
+    Status.NOT_A_MINIMUM: (
+        "More than a fifth of the posterior lay where the model is not closest to the system, and was left out: "
+        "the data leave open which minimum is the lowest, so narrow the prior or give more data."
     ),
     Status.POORLY_MIXED: (
         "The Markov chains have not mixed (R-hat above 1.01 or divergences): draw more or use the integrating engine."

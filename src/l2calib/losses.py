@@ -67,7 +67,7 @@ class L2:
         return smooth.in_span()
 
     def outside(self, response: Response, mu_hat: Array, y: Array) -> Array:
-        return response.node_span.outside(mu_hat)
+        return jnp.asarray(response.node_span.outside(mu_hat))
 
     def resampled_values(self, response: Response, smooth: Smooth, resamples: Array) -> Array:
         """mu-hat for responses (B, n), rho kept: (B, m)."""
@@ -90,13 +90,13 @@ class OLS:
         return response.design_span
 
     def values(self, response: Response, smooth: Smooth, y: Array) -> Array:
-        return response.design_span.project(y)
+        return jnp.asarray(response.design_span.project(y))
 
     def outside(self, response: Response, mu_hat: Array, y: Array) -> Array:
-        return response.design_span.outside(y)
+        return jnp.asarray(response.design_span.outside(y))
 
     def resampled_values(self, response: Response, smooth: Smooth, resamples: Array) -> Array:
-        return response.design_span.project(resamples)
+        return jnp.asarray(response.design_span.project(resamples))
 
     def score_root(self, smooth: Smooth, jacobian: Array) -> Array:
         """The model's slopes at the design, up to a rotation."""

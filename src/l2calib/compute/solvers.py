@@ -15,8 +15,9 @@ from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.modes import Survey
 from l2calib.errors import MethodError, Status, whole_number
-from l2calib.methods.method import Density, Fit, Method, Sampler, workload_of
+from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.points import Points, Target, target_of
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
@@ -76,23 +77,28 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
     Raises MethodError where what the method returns is not what its role says.
     """
     _check_fit(method.name, experiment.parameters, fit)
-    posteriors: list[Any] = []
-
-    def look(view: V, fit: Fit[D]) -> Array:
-        posteriors.append(method.posterior(experiment.prior, view, fit))
-        return jnp.zeros(())
-
-    jax.eval_shape(look, view, fit)
-    (posterior,) = posteriors
+    posterior = _kind_of_posterior(method, experiment.prior, view, fit)
     if isinstance(posterior, Sampler):
         return ByDraws(method, experiment.prior, whole_number(posterior.draws, "the number of draws", least=2))
-    if not isinstance(posterior, Density):
+    if not isinstance(posterior, Density | DensityOfRows):
         raise MethodError(
             f"the posterior of '{method.name}' is neither a Density nor a Sampler: received a "
             f"{type(posterior).__name__}; return one of the two."
         )
     last = engine.levels(experiment.parameters) - 1
     return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
+
+
+def _kind_of_posterior(method: Method[Any, V, D], prior: Prior, view: V, fit: Fit[D]) -> object:
+    """What the method returns for these, or for arrays of these shapes."""
+    posteriors: list[object] = []
+
+    def look(view: V, fit: Fit[D]) -> Array:
+        posteriors.append(method.posterior(prior, view, fit))
+        return jnp.zeros(())
+
+    jax.eval_shape(look, view, fit)
+    return posteriors[0]
 
 
 def _check_fit(name: str, parameters: int, fit: Any) -> None:
@@ -164,6 +170,8 @@ class ByEngine(Generic[V, D]):
     def _target(self, view: V, fit: Fit[D]) -> Target:
         """The posterior on the line."""
         posterior, prior, name = self.method.posterior(self.prior, view, fit), self.prior, self.method.name
+        if isinstance(posterior, DensityOfRows):
+            return _target_of_rows(posterior, prior, fit.starts)
         assert isinstance(posterior, Density)
 
         def log_density(z: Array) -> Array:
@@ -171,6 +179,17 @@ class ByEngine(Generic[V, D]):
             return _check_shape(f"the log density of '{name}'", value, ()) + jnp.sum(prior.log_slope(z))
 
         return target_of(log_density, prior.to_line(fit.starts), posterior.terms)
+
+
+def _target_of_rows(posterior: DensityOfRows, prior: Prior, starts: AnyArray) -> Target:
+    """The posterior on the line, in the array library of the starts."""
+
+    def log_density(z: AnyArray) -> AnyArray:
+        return posterior.log_density(prior.from_line(z)) + namespace_of(z).sum(prior.log_slope(z), axis=-1)
+
+    share = posterior.log_share
+    log_share = None if share is None else lambda z: share(prior.from_line(z))
+    return Target(log_density, prior.to_line(starts), posterior.terms, log_share=log_share)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,17 @@ import functools
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from l2calib.compute.solvers import Solver, solver_of
 from l2calib.engines.engine import Engine
+from l2calib.engines.integrate import Integrate
 from l2calib.engines.modes import Survey
 from l2calib.errors import MethodError, Status
-from l2calib.methods.method import AnyMethod, Fit, Method, Prepared
+from l2calib.methods.method import AnyMethod, Fit, Method, Prepared, runs_in_numpy
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.compile import Compiled, Program, quickly_compiled
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.points import Points, Summary, marginal_density, quantiles, summarise
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
@@ -27,6 +30,7 @@ S = TypeVar("S")
 V = TypeVar("V")
 D = TypeVar("D")
 
+_MOST_LEFT_OUT = 0.2  # of a posterior, where theta is no minimiser: more, and the data leave open which minimum it is
 _FEWEST_DRAWS = 256  # at once: a program is made for a number of draws
 
 
@@ -70,12 +74,13 @@ def posterior_of(
 ) -> Solution:
     """From what was learnt of one dataset to its posterior."""
     points = solver.points(level, view=view, fit=fit, survey=survey, key=key)
-    summary = summarise(points, prior.from_line)
-    reported = jnp.concatenate([summary.mean, summary.sd, summary.quantiles.ravel(), summary.error[None]])
-    finite_summary = jnp.isfinite(reported).all()
-    status = fit.status | points.status | jnp.where(finite_summary, 0, int(Status.NOT_FINITE))
-    status |= jnp.where(summary.error <= solver.tolerance, 0, int(Status.INACCURATE))
-    return Solution(_without_detail(fit), points, summary, jnp.asarray(points.missed), status)
+    summary, xp = summarise(points, prior.from_line), namespace_of(points.weights)
+    reported = xp.concatenate([summary.mean, summary.sd, summary.quantiles.ravel(), summary.error[None]])
+    finite_summary = xp.isfinite(reported).all()
+    status = fit.status | points.status | xp.where(finite_summary, 0, int(Status.NOT_FINITE))
+    status = status | xp.where(summary.error <= solver.tolerance, 0, int(Status.INACCURATE))
+    status = status | xp.where(points.left_out > _MOST_LEFT_OUT, int(Status.NOT_A_MINIMUM), 0)
+    return Solution(_without_detail(fit), points, summary, xp.asarray(points.missed), status)
 
 
 def _without_detail(fit: Fit[D]) -> Fit[None]:
@@ -142,6 +147,8 @@ def _stages(method: Method[S, V, D], experiment: Experiment, engine: Engine) -> 
 
 def solve_one(method: AnyMethod, experiment: Experiment, engine: Engine, y: np.ndarray, key: Array) -> Answer:
     """One dataset with its weighted points."""
+    if runs_in_numpy(method) and isinstance(engine, Integrate):
+        return _solve_in_numpy(method, experiment, engine, y, key)
     shared, view = prepared(method, experiment)
     stages = _stages(method, experiment, engine)
     fit = stages.fit(shared, jnp.asarray(experiment.whiten(y)), key)
@@ -155,6 +162,22 @@ def solve_one(method: AnyMethod, experiment: Experiment, engine: Engine, y: np.n
         if following == level:
             return Answer(solution, level, stages.solver)
         level = following
+
+
+def _solve_in_numpy(method: AnyMethod, experiment: Experiment, engine: Integrate, y: AnyArray, key: Array) -> Answer:
+    """The same, computed at once: nothing is traced but the model."""
+    shared, view = jax.tree.map(np.asarray, tuple(prepared(method, experiment)))
+    with threadpool_limits(1, user_api="blas"):  # matrices of this size gain nothing from threads
+        whitened: AnyArray = experiment.whiten(y)
+        fit = method.fit(experiment, shared, whitened, key=key, choice=None)
+        solver = solver_of(method, experiment, engine, view, fit)
+        survey, level = solver.survey(view, fit), solver.first_level
+        while True:
+            solution = posterior_of(experiment.prior, solver, level, view=view, fit=fit, survey=survey, key=key)
+            following = int(next_levels(solver, level, solution))
+            if following == level:
+                return Answer(solution, level, solver)
+            level = following
 
 
 @functools.lru_cache(maxsize=16)

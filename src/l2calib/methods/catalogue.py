@@ -32,7 +32,7 @@ class Style(NamedTuple):
 class Entry(NamedTuple):
     """A method of the catalogue; `cost` is that of a calibration in a batch, roughly, in those of the quickest."""
 
-    build: Callable[[], AnyMethod]
+    build: Callable[..., AnyMethod]  # it takes its options, if it has any
     cost: float
     style: Style | None = None  # the paper's methods have one of their own
 
@@ -64,6 +64,17 @@ def _general_bayes(loss: Literal["l2", "ols"], scaling: Literal["asymptotic", "b
     return GeneralBayes(L2() if loss == "l2" else OLS(), Asymptotic() if scaling == "asymptotic" else Bootstrap())
 
 
+def _projected_bias(*options: str) -> AnyMethod:
+    from l2calib.methods.l2 import ProjectedBias
+    from l2calib.process.correlation import Matern, SquaredExponential
+
+    matern = [smoothness for option, smoothness in _MATERN.items() if option in options]
+    return ProjectedBias(
+        Matern(matern[0]) if matern else SquaredExponential(), "literal" if "literal" in options else "volume"
+    )
+
+
+_MATERN = {"matern52": 2.5, "matern32": 1.5}
 _COSTLY = 20.0  # such as modified Kennedy-O'Hagan, and what is not in the catalogue
 _PAPER = {
     "nlm": Entry(_regression, 1.0, Style("non-linear regression", "#000000", (1, 1.2), "o")),
@@ -94,10 +105,17 @@ _PAPER = {
         Style("general Bayes, OLS, bootstrap", "#CC79A7", (4, 1, 1, 1, 1, 1), "v", hollow=True),
     ),
 }
-CATALOGUE = _PAPER | {
-    "koh-plumlee": Entry(functools.partial(_kennedy_ohagan, "parameter"), _COSTLY),
-    "kennedy-ohagan-plain": Entry(functools.partial(_kennedy_ohagan, "none"), _COSTLY),
-}
+_OWN = {"l2": Entry(_projected_bias, _COSTLY)}
+# What may follow the name after plus signs: of each pair of brackets one at the most.
+_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {"l2": (("literal",), tuple(_MATERN))}
+CATALOGUE = (
+    _PAPER
+    | _OWN
+    | {
+        "koh-plumlee": Entry(functools.partial(_kennedy_ohagan, "parameter"), _COSTLY),
+        "kennedy-ohagan-plain": Entry(functools.partial(_kennedy_ohagan, "none"), _COSTLY),
+    }
+)
 PAPER_METHODS = tuple(_PAPER)  # in the paper's order
 DEFAULT_METHOD = "gb-l2"
 DEFAULT_IN_WORDS = "general Bayes with the L2 loss"
@@ -116,16 +134,32 @@ def __getattr__(name: str) -> object:
 
 
 def method_named(name: str) -> AnyMethod:
-    """The method of that name."""
-    if name not in CATALOGUE:
+    """The method of that name, which may have options: `l2+literal`."""
+    base, *options = name.split("+")
+    if base not in CATALOGUE:
         near = suggest(name, CATALOGUE)
         raise MethodError(f"there is no method '{name}'{near}: the methods are {', '.join(CATALOGUE)}.")
-    return _built()[name]
+    return _with_options(base, tuple(options)) if options else _built()[base]
+
+
+@functools.cache
+def _with_options(base: str, options: tuple[str, ...]) -> AnyMethod:
+    known = _OPTIONS.get(base, ())
+    listed = [f"'{base}+{option}'" for choices in known for option in choices]
+    for option in options:
+        if not any(option in choices for choices in known):
+            there_are = f"there are {', '.join(listed)}" if listed else "it has none"
+            raise MethodError(f"'{base}' has no option '{option}'{suggest(option, sum(known, ()))}: {there_are}.")
+    for choices in known:
+        if sum(option in choices for option in options) > 1:
+            raise MethodError(f"only one of {', '.join(choices)} goes with '{base}': received '{'+'.join(options)}'.")
+    return CATALOGUE[base].build(*options)
 
 
 def cost_of(name: str) -> float:
     """About what a calibration by this method costs, in those of the quickest."""
-    return CATALOGUE[name].cost if name in CATALOGUE else _COSTLY
+    base = name.partition("+")[0]
+    return CATALOGUE[base].cost if base in CATALOGUE else _COSTLY
 
 
 def styles_of(methods: Iterable[str]) -> dict[str, Style]:

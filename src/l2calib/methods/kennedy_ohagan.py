@@ -27,11 +27,12 @@ from l2calib.process.lattice import (
     KAPPA_POINTS,
     KAPPA_PRIOR,
     PSI_PRIOR,
+    Coverage,
     Lattice,
-    carry_the_mass,
     lattice_over,
     look_at_plain,
     look_at_projected,
+    window_of,
 )
 from l2calib.smoothers.gcv import GCV, Choice
 from l2calib.smoothers.grid import SmootherTables
@@ -41,6 +42,7 @@ _KEPT_MAXIMA = 2
 _KEPT_PSI = {1: 10, 2: 30}
 _KEPT_PSI_BEYOND = 48
 _KEPT_OF_PLAIN = 24  # a bias that may take any shape lets (psi, kappa) move far with theta
+_COVERAGE = Coverage(captured=0.9995, temper=0.6)
 _LARGEST_GRAM = 4  # entries of a Gram matrix, per observation
 _NEGLIGIBLE = 200.0  # finite for terms without weight, and out of the others' reach: kappa varies by exp(28)
 
@@ -225,11 +227,7 @@ class KennedyOHagan:
         n, left_out = experiment.observations, lattice.spectrum.left_out
         table = lattice.log_prior - seen.log_determinant / 2 - n / 2 * jnp.log(seen.quadratic)
         inputs = shared.tables.differences.inputs
-        kept, kept_kappa = self._kept(inputs)
-        kept = min(kept, table.shape[0])
-        over_psi = jax.scipy.special.logsumexp(table, axis=1)
-        chosen, cells = carry_the_mass(over_psi, kept, (1, 2, 4, 8) if inputs == 1 else (1,))
-        columns, kappa_cells = jax.vmap(lambda row: carry_the_mass(row, kept_kappa, (1, 2, 4, 8)))(table[chosen])
+        chosen, columns, log_cells = window_of(table, inputs, *self._kept(inputs), _COVERAGE)
         parts = _Parts(
             lattice.spectrum.eigenvalues[chosen],
             lattice.spectrum.cross[chosen],
@@ -241,7 +239,7 @@ class KennedyOHagan:
             log_psi=lattice.spectrum.log_psi[chosen],
             kappa=jnp.exp(lattice.log_kappa[columns]),
             log_weight=jnp.take_along_axis(lattice.log_prior[chosen], columns, axis=1)
-            + jnp.log(cells[:, None] * kappa_cells)
+            + log_cells
             - left_out / 2 * lattice.log_kappa[columns],
             rest=seen.rest[chosen],
             frozen=None,

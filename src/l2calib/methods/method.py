@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from l2calib.numerics.arrays import Array
+from l2calib.numerics.derivatives import OfRows
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 from l2calib.smoothers.gcv import GCV, Choice
@@ -49,6 +50,17 @@ class Density(NamedTuple):
 
     log_density: Callable[[Array], Array]
     terms: int = 1
+
+
+class DensityOfRows(NamedTuple):
+    """A posterior as a log density of rows of theta (N, p) -> (N,), written over the array library of its argument.
+
+    `log_share` (N,), if there is one, is the log of a share by which the mass of every theta is multiplied in the end.
+    """
+
+    log_density: OfRows
+    terms: int = 1
+    log_share: OfRows | None = None
 
 
 class Sampler(NamedTuple):
@@ -91,12 +103,22 @@ class Method(Protocol[Shared, View, Detail]):
         """What is learnt from y (n,); `choice` is what the smoother has chosen for it, if that is known already."""
         ...
 
-    def posterior(self, prior: Prior, view: View, fit: Fit[Detail]) -> Density | Sampler:
+    def posterior(self, prior: Prior, view: View, fit: Fit[Detail]) -> Density | DensityOfRows | Sampler:
         """The posterior of theta; it sees no design but through the view."""
         ...
 
 
 AnyMethod: TypeAlias = Method[Any, Any, Any]
+
+
+@runtime_checkable
+class _InNumpy(Protocol):
+    in_numpy: bool
+
+
+def runs_in_numpy(method: AnyMethod) -> bool:
+    """Whether `fit` and `posterior` are written over the array library of y: one dataset need not be compiled then."""
+    return isinstance(method, _InNumpy) and method.in_numpy
 
 
 class Workload(NamedTuple):

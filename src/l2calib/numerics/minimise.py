@@ -102,16 +102,21 @@ def candidates(support: Support, model: Coordinates) -> Candidates:
     return Candidates(*jax.device_put((thetas, modelled, square, neighbours[:, 1:])))
 
 
-def scan(table: Candidates, values: Array) -> Array:
+def scan(table: Candidates, values: AnyArray) -> AnyArray:
     """The loss at every candidate (T,)."""
-    return table.square - 2 * table.coordinates @ values + jnp.sum(values**2)
+    return table.square - 2 * table.coordinates @ values + namespace_of(values).sum(values**2)
+
+
+def lowest_candidates(table: Candidates, values: AnyArray, keep: int) -> AnyArray:
+    """The indices of the `keep` lowest local minima of the scan, the lowest again if there are fewer."""
+    xp, losses = namespace_of(values), scan(table, values)
+    is_lowest_around = losses <= xp.min(losses[table.neighbours], axis=1)
+    return smallest(xp.where(is_lowest_around, losses, np.inf), keep)
 
 
 def global_minima(table: Candidates, model: Coordinates, values: Array, support: Support, keep: int) -> Minima:
     """The `keep` lowest local minima within the support, repeated if there are fewer."""
-    losses = scan(table, values)
-    is_lowest_around = losses <= jnp.min(losses[table.neighbours], axis=1)
-    starts = smallest(jnp.where(is_lowest_around, losses, jnp.inf), keep)
+    starts = lowest_candidates(table, values, keep)
     steps = _NEWTON_STEPS.get(support.dimension, _NEWTON_STEPS_BEYOND)
     return polish(table.thetas[starts], model, values, support, steps)
 

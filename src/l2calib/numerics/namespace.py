@@ -98,3 +98,11 @@ def softmax(values: AnyArray) -> AnyArray:
     xp = namespace_of(values)
     parts = xp.exp(values - xp.max(values, axis=-1, keepdims=True))
     return parts / xp.sum(parts, axis=-1, keepdims=True)
+
+
+def largest(values: AnyArray, keep: int) -> tuple[AnyArray, AnyArray]:
+    """The `keep` largest values along the last axis and their indices, the largest first."""
+    if namespace_of(values) is np:
+        order = np.argsort(-values, axis=-1, kind="stable")[..., :keep]
+        return np.take_along_axis(values, order, axis=-1), order
+    return cast("tuple[AnyArray, AnyArray]", tuple(jax.lax.top_k(values, keep)))

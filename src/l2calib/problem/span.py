@@ -18,7 +18,8 @@ from scipy import linalg, special
 
 from l2calib.models.model import Model
 from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.compile import quickly_compiled
+from l2calib.numerics.compile import Compiled, quickly_compiled
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.numerics.spread import kronecker
 from l2calib.problem.prior import Prior
 
@@ -26,6 +27,7 @@ _SNAPSHOTS = 512
 _RANK_TOLERANCE = 1e-13
 _CHECK_TOLERANCE = 1e-11
 _POINT_BY_POINT = 4  # up to so many coordinates, a model is quicker evaluated for one point at a time
+_ROWS = (64, 1024)  # thetas at once: a few for the search of modes, many for an integration
 _REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
 
 
@@ -50,6 +52,48 @@ class ModelCoordinates:
         values = [self.model(jnp.asarray(point[None]), theta)[0] for point in self.points]
         return jnp.stack([functools.reduce(operator.add, map(operator.mul, row, values)) for row in self.encoder])
 
+    def values(self, thetas: AnyArray) -> AnyArray:
+        """The coordinates (N, m) at rows of theta (N, p), in the array library of these."""
+        if namespace_of(thetas) is np:
+            (coordinates,) = _compiled_rows(self, thetas, slopes=False)
+            return coordinates
+        return jax.vmap(self)(thetas)
+
+    def with_slopes(self, thetas: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """The coordinates (N, m) and their slopes (N, m, p), likewise."""
+        if namespace_of(thetas) is np:
+            coordinates, slopes = _compiled_rows(self, thetas, slopes=True)
+            return coordinates, slopes
+        return _with_slopes(self, thetas)
+
+
+def _with_slopes(model: ModelCoordinates, thetas: Array) -> tuple[Array, Array]:
+    def one(theta: Array) -> tuple[Array, Array]:
+        value = model(theta)
+        return value, value
+
+    slopes, coordinates = jax.vmap(jax.jacfwd(one, has_aux=True))(thetas)
+    return coordinates, slopes
+
+
+@functools.cache
+def _rows_program(slopes: bool) -> Compiled[[ModelCoordinates, Array], tuple[Array, ...]]:
+    def look(model: ModelCoordinates, thetas: Array) -> tuple[Array, ...]:
+        return _with_slopes(model, thetas) if slopes else (jax.vmap(model)(thetas),)
+
+    return quickly_compiled(look)
+
+
+def _compiled_rows(model: ModelCoordinates, thetas: np.ndarray, slopes: bool) -> tuple[np.ndarray, ...]:
+    """One program for each size of a few: what is asked for in between is filled up."""
+    size = next((each for each in _ROWS if len(thetas) <= each), _ROWS[-1])
+    program, parts = _rows_program(slopes), []
+    for begin in range(0, len(thetas), size):
+        part = thetas[begin : begin + size]
+        padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), part.shape[1]))])
+        parts.append([np.asarray(each)[: len(part)] for each in program(model, jnp.asarray(padded))])
+    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Span:
@@ -72,14 +116,14 @@ class Span:
         """(M, m): the weighted basis, which takes values to coordinates."""
         return np.asarray(self.weights[:, None] * self.basis)
 
-    def project(self, values: Array) -> Array:
+    def project(self, values: AnyArray) -> AnyArray:
         """The coordinates (..., m) of functions given by their values (..., M)."""
-        return values @ jnp.asarray(self.functionals)
+        return values @ self.functionals
 
-    def outside(self, values: Array) -> Array:
+    def outside(self, values: AnyArray) -> AnyArray:
         """The weighted sum of squares of what a function has outside the span."""
-        rest = values - jnp.asarray(self.basis) @ self.project(values)
-        return jnp.sum(self.weights * rest**2)
+        rest = values - self.basis @ self.project(values)
+        return namespace_of(values).sum(self.weights * rest**2)
 
 
 def span_of(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, namespace_of, softmax
 from l2calib.numerics.vmapping import computed_together
 from l2calib.problem.distributions import Distribution, LogNormal
 from l2calib.problem.response import Response
@@ -21,10 +23,33 @@ from l2calib.process.spectrum import Functionals, Spectrum, left_out_square, nod
 
 PSI_PRIOR = LogNormal(math.log(5.0), 1.5)
 KAPPA_PRIOR = LogNormal(math.log(0.05), 3.0)
+
+
+@dataclass(frozen=True)
+class HalfCauchyRatio:
+    """Of kappa where tau / sigma = kappa^(-1/2), the process's sd in units of the error's, is half-Cauchy.
+
+    Proper at both ends: no process and no error each have a density of their own to fall to.
+    """
+
+    scale: float = 1.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0.0, np.inf
+
+    def log_density(self, value: AnyArray) -> AnyArray:
+        xp = namespace_of(value)
+        ratio = 1 / (value * self.scale**2)
+        return xp.log(xp.sqrt(ratio) / value) - np.log(np.pi) - xp.log1p(ratio)
+
+    def quantile(self, probability: np.ndarray) -> np.ndarray:
+        upper = self.scale * np.tan(np.pi / 2 * (1 - np.asarray(probability)))  # of tau / sigma
+        return np.asarray(upper**-2)
+
+
 KAPPA_BOUNDS = (1e-8, 1e4)
 KAPPA_POINTS = 71
-_CAPTURED = 0.9995
-_TEMPER = 0.6
 
 
 class Lattice(NamedTuple):
@@ -138,21 +163,52 @@ look_at_projected = computed_together(functools.partial(_look, False))
 look_at_plain = computed_together(functools.partial(_look, True))
 
 
-def carry_the_mass(log_mass: Array, keep: int, strides: tuple[int, ...]) -> tuple[Array, Array]:
-    """Indices of the `keep` heaviest entries of the finest sublattice whose heaviest carry nearly everything.
+class Window(NamedTuple):
+    """The part of a lattice that carries the mass: w values of psi, and v of kappa for each."""
 
-    The masses are tempered: at other thetas the mass sits elsewhere. Also returns how many cells each entry stands for:
+    psi: AnyArray  # their indices (w,)
+    kappa: AnyArray  # (w, v)
+    log_cells: AnyArray  # of how many cells of the lattice each stands for (w, v)
+
+
+_ONE_INPUT_STRIDES = (1, 2, 4, 8)  # of psi, on a line; with more inputs it has no such order
+
+
+class Coverage(NamedTuple):
+    """When a sublattice suffices: its heaviest entries carry so much of masses that are tempered by a power."""
+
+    captured: float
+    temper: float  # at other thetas the mass sits elsewhere
+
+
+def window_of(table: AnyArray, inputs: int, psi: int, kappa: int, coverage: Coverage) -> Window:
+    """`psi` values of psi at most, and `kappa` of kappa, for the log masses (P, K) of a whole lattice."""
+    xp = namespace_of(table)
+    strides = _ONE_INPUT_STRIDES if inputs == 1 else (1,)
+    chosen, cells = carry_the_mass(log_sum_exp(table, axis=1), min(psi, table.shape[0]), strides, coverage)
+    columns, kappa_cells = carry_the_mass(table[chosen], kappa, _ONE_INPUT_STRIDES, coverage)
+    return Window(chosen, columns, xp.log(cells[:, None] * kappa_cells))
+
+
+def carry_the_mass(
+    log_mass: AnyArray, keep: int, strides: tuple[int, ...], coverage: Coverage
+) -> tuple[AnyArray, AnyArray]:
+    """Indices (..., keep) of the heaviest entries (..., L) of the finest sublattice whose heaviest carry nearly all.
+
+    Also returns how many cells each entry stands for:
     the sublattice's stride, or none where the sublattice has no more entries.
     """
-    position = jnp.arange(log_mass.size)
-    tempered = jax.nn.softmax(_TEMPER * log_mass)
+    xp = namespace_of(log_mass)
+    position = np.arange(log_mass.shape[-1])
+    tempered = softmax(coverage.temper * log_mass)
     tops, captured = [], []
     for stride in strides:
-        on_sublattice = jnp.where(position % stride == 0, tempered, 0.0)
-        top, index = jax.lax.top_k(on_sublattice, keep)
+        on_sublattice = xp.where(position % stride == 0, tempered, 0.0)
+        top, index = largest(on_sublattice, keep)
         tops.append(index)
-        captured.append(jnp.sum(top) / jnp.sum(on_sublattice))
-    enough = jnp.stack(captured) > _CAPTURED
-    choice = jnp.where(jnp.any(enough), jnp.argmax(enough), len(strides) - 1)
-    index, cells = jnp.stack(tops)[choice], jnp.asarray(strides)[choice]
-    return index, jnp.where(index % cells == 0, cells, 0).astype(float)
+        captured.append(xp.sum(top, axis=-1) / xp.sum(on_sublattice, axis=-1))
+    enough = xp.stack(captured) > coverage.captured
+    choice = xp.where(xp.any(enough, axis=0), xp.argmax(enough, axis=0), len(strides) - 1)
+    index = xp.take_along_axis(xp.stack(tops), choice[None, ..., None], axis=0)[0]
+    cells = xp.asarray(strides)[choice][..., None]
+    return index, xp.where(index % cells == 0, cells, 0).astype(float)

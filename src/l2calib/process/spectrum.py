@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.numerics.arrays import Array, adoptable_zeros, jax, jnp
+from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.problem.response import Response
 from l2calib.process.correlation import Correlation, squared_differences
 
@@ -153,7 +154,8 @@ def spectrum_at(correlation: Correlation, psi: Array, differences: Differences) 
     return Spectrum(jnp.log(psi), jnp.maximum(eigenvalues, 0.0), u, cross)
 
 
-def left_out_square(complete: Array, explained: Array, square: Array) -> Array:
+def left_out_square(complete: AnyArray, explained: AnyArray, square: AnyArray) -> AnyArray:
     """For every psi, complete or not, what of y's sum of squares is along the eigenvectors that are left out."""
     # Where nothing is left out, the difference is rounding, which a small kappa would magnify.
-    return jnp.where(complete, 0.0, jnp.maximum(square - explained, 0.0))
+    xp = namespace_of(explained)
+    return xp.where(complete, 0.0, xp.maximum(square - explained, 0.0))

@@ -103,7 +103,10 @@ class Integrate:
         log_density = not_nan(target.log_density(z))
         higher = xp.max(log_density[neighbours], axis=1) > log_density
         summits = z[smallest(xp.where(higher, np.inf, -log_density), _SUMMITS[z.shape[1]])]
-        return survey_modes(target, xp.concatenate([target.starts, summits]))
+        found = survey_modes(target, xp.concatenate([target.starts, summits]))
+        if target.log_share is None:
+            return found
+        return found._replace(log_mass=found.log_mass + not_nan(target.log_share(found.centres)))
 
     @np.errstate(all="ignore")
     def points(self, target: Target, survey: Survey, level: int, key: Array | None = None) -> Points:
