@@ -27,7 +27,7 @@ from l2calib.calibration import _keys
 from l2calib.compute.stages import solve_one
 from l2calib.engines.engine import default_engine
 from l2calib.errors import MethodError
-from l2calib.methods.method import workload_of
+from l2calib.methods.method import runs_in_numpy, workload_of
 from tests import problems
 from tests.oracles.configurations import simulate
 
@@ -127,8 +127,9 @@ def test_a_result_has_its_name_its_shape_and_its_json(method):
     assert (table["q50"] < table["q97.5"]).all()
     entry = result.as_json()
     assert list(entry) == ["method", "parameters", "theta_hat", "gamma", "sigma2", "rho", "engine", "status", "seconds"]
-    assert (entry["rho"] is None) == (method.smoothing is None)
-    if is_known(method):
+    if not is_known(method):
+        assert (entry["rho"] is None) == (method.smoothing is None)
+    else:
         assert (entry["gamma"] is not None) == method.name.startswith("gb-")
         assert (entry["rho"] is None) == (method.name == "nlm")
 
@@ -154,9 +155,11 @@ def test_a_batch_gives_what_single_calls_give(method):
     for i in range(DATASETS):
         # `calibrate` on a known experiment, so that all calls compile once.
         single = solve_one(method, known, engine, y[i], keys[i]).solution
-        assert batch.mean[i] == pytest.approx(single.summary.mean, rel=1e-8)
-        assert batch.quantiles[i] == pytest.approx(single.summary.quantiles, rel=1e-8)
-        assert batch.sd[i] == pytest.approx(single.summary.sd, rel=1e-8)
+        # NumPy differentiates by differences, so its points lie elsewhere: the answers agree within their stated error.
+        own = float(single.summary.error * single.summary.sd[0]) if runs_in_numpy(method) else 0.0
+        assert batch.mean[i] == pytest.approx(single.summary.mean, rel=1e-8, abs=own)
+        assert batch.quantiles[i] == pytest.approx(single.summary.quantiles, rel=1e-8, abs=own)
+        assert batch.sd[i] == pytest.approx(single.summary.sd, rel=1e-8, abs=own)
         assert batch.status[i] == single.status
 
 
