@@ -37,7 +37,7 @@ def points_along_ridges(target: Target, modes: Modes, level: int) -> Points:
     z, log_weights, charts = _run(target, modes, np.arange(p), chosen)
     xp, together, taken = namespace_of(z), log_weights.reshape(p, -1), 0.0
     if target.log_share is not None:
-        log_share = not_nan(_in_blocks(target.log_share, 1, z.reshape(p, p, -1)))
+        log_share = not_nan(_in_blocks(target.log_share, target.terms, z.reshape(p, p, -1)))
         together, taken = together + log_share, left_out(together[0], log_share[0])
     weights = softmax(together).reshape(log_weights.shape)
     along, z_along = xp.sum(weights, axis=3), charts.outer.at(knots, knots.values)
