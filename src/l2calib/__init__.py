@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from l2calib.methods.catalogue import METHODS
     from l2calib.methods.general_bayes import GeneralBayes
     from l2calib.methods.kennedy_ohagan import KennedyOHagan
-    from l2calib.methods.method import Density, Fit, Method, Prepared, Sampler, Smoothing, Workload
+    from l2calib.methods.l2 import ProjectedBias
+    from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Prepared, Sampler, Smoothing, Workload
     from l2calib.methods.nonlinear_regression import NonlinearRegression
     from l2calib.methods.projected_l2 import ProjectedL2
     from l2calib.posterior.band import Band
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from l2calib.problem.measure import Quadrature, gauss_legendre, sobol
     from l2calib.problem.prior import Prior
     from l2calib.problem.problem import Problem
+    from l2calib.process.correlation import Matern, SquaredExponential
     from l2calib.results.batch import Batch
     from l2calib.results.calibration import Calibration
     from l2calib.results.comparison import Comparison
@@ -46,7 +48,8 @@ _HOMES = {
     "methods.catalogue": ("METHODS",),
     "methods.general_bayes": ("GeneralBayes",),
     "methods.kennedy_ohagan": ("KennedyOHagan",),
-    "methods.method": ("Density", "Fit", "Method", "Prepared", "Sampler", "Smoothing", "Workload"),
+    "methods.l2": ("ProjectedBias",),
+    "methods.method": ("Density", "DensityOfRows", "Fit", "Method", "Prepared", "Sampler", "Smoothing", "Workload"),
     "methods.nonlinear_regression": ("NonlinearRegression",),
     "methods.projected_l2": ("ProjectedL2",),
     "posterior.band": ("Band",),
@@ -55,6 +58,7 @@ _HOMES = {
     "problem.measure": ("Quadrature", "gauss_legendre", "sobol"),
     "problem.prior": ("Prior",),
     "problem.problem": ("Problem",),
+    "process.correlation": ("Matern", "SquaredExponential"),
     "results.batch": ("Batch",),
     "results.calibration": ("Calibration",),
     "results.comparison": ("Comparison",),
@@ -92,6 +96,7 @@ __all__ = [
     "CalibrationFailed",
     "Comparison",
     "Density",
+    "DensityOfRows",
     "Estimate",
     "Experiment",
     "Fit",
@@ -103,6 +108,7 @@ __all__ = [
     "L2CalibError",
     "L2Target",
     "LogNormal",
+    "Matern",
     "Method",
     "NonlinearRegression",
     "Normal",
@@ -110,10 +116,12 @@ __all__ = [
     "Prepared",
     "Prior",
     "Problem",
+    "ProjectedBias",
     "ProjectedL2",
     "Quadrature",
     "Sampler",
     "Smoothing",
+    "SquaredExponential",
     "Status",
     "TruncatedNormal",
     "Uniform",
