@@ -21,7 +21,7 @@ from benchmarks.realistic.problems import mix, problem
 from benchmarks.realistic.storage import Shelf
 from l2calib.display.words import counted, reason_of
 
-_PROBLEMS_PER_PROCESS = 8
+_PROBLEMS_PER_PROCESS = 2  # with two inputs, up to a gigabyte each
 # Two processes have two cores, and threads of their own would fight for them.
 _ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 

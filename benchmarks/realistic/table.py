@@ -116,7 +116,7 @@ def _legend(methods: Mapping[str, Sequence[Record]]) -> str:
         "Far: the posterior mean is more than five posterior standard deviations from theta_L2 in some parameter; "
         f"near: at most two in all. Lengths are beside those of {next(iter(methods))}, and of least squares about "
         "theta_L2 with sigma known; they and the ratios are medians over problems and parameters. "
-        "Seconds are the median problem's, with compilation."
+        "Seconds are of the processor, for the median problem, with compilation."
     )
 
 
