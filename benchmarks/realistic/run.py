@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,17 +88,25 @@ def run(plan: Plan, workers: int = 1) -> list[str]:
 
 def _worked(plan: Plan, seeds: Sequence[int], workers: int) -> Iterator[tuple[int, list[str]]]:
     os.environ.update({name: value for name, value in _ONE_THREAD.items() if name not in os.environ})
-    context = multiprocessing.get_context("spawn")  # JAX does not survive a fork
-    with ProcessPoolExecutor(workers, context, max_tasks_per_child=_PROBLEMS_PER_PROCESS) as pool:
-        futures = {pool.submit(work, plan, seed): seed for seed in seeds}
+    groups = [seeds[first : first + _PROBLEMS_PER_PROCESS] for first in range(0, len(seeds), _PROBLEMS_PER_PROCESS)]
+    with ThreadPoolExecutor(workers) as pool:
+        running = [pool.submit(_in_own_process, plan, group) for group in groups]
         try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            for future in as_completed(running):
+                yield from future.result()
         except BrokenProcessPool:
             raise SystemExit("a worker was killed, perhaps for want of memory; run it again to continue.") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _in_own_process(plan: Plan, seeds: Sequence[int]) -> list[tuple[int, list[str]]]:
+    """Several problems in one process that ends with them: a pool that replaces its processes may wait for ever."""
+    context = multiprocessing.get_context("spawn")  # JAX does not survive a fork
+    with ProcessPoolExecutor(1, context) as pool:
+        futures: list[Future[list[str]]] = [pool.submit(work, plan, seed) for seed in seeds]
+        return [(seed, future.result()) for seed, future in zip(seeds, futures, strict=True)]
 
 
 def _tell(done: int, number: int, there: int, seed: int, seconds: float, said: Sequence[str]) -> None:
