@@ -12,7 +12,7 @@ from scipy.stats import beta
 import l2calib as l2
 from l2calib.errors import MethodError
 from l2calib.methods.catalogue import method_named
-from l2calib.methods.l2 import PSI_PRIOR, ProjectedBias, _looked_at
+from l2calib.methods.l2 import PSI_PRIOR, ProjectedBias, _modelled
 from l2calib.numerics.namespace import log_sum_exp
 from l2calib.process.lattice import HalfCauchyRatio
 from tests.agreement import assert_agrees
@@ -138,7 +138,7 @@ def test_without_data_an_informative_prior_is_its_own_posterior(usual):
     view = method.prepare(known).view
     heights, rates = 0.5 + 7.5 * (np.arange(64) + 0.5) / 64, np.array([0.4, 1.0, 2.5])
     theta = np.column_stack([np.tile(heights, 3), np.repeat(rates, 64)])
-    measure = method._log_measure(known.prior, view, _looked_at(known.prior, view, theta)[1], theta)
+    measure = method._log_measure(known.prior, view, _modelled(known.prior, view, theta)[1], theta)
     summed = log_sum_exp(measure.reshape(3, 64), axis=1) + np.log(7.5 / 64)
     assert summed == pytest.approx(np.asarray(l2.LogNormal(0.0, 0.5).log_density(rates)), abs=1e-3)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ from l2calib.process.projected_bias import (
     Rotated,
     RotatedResponses,
     bias_in_span,
+    lattice_terms,
+    node_terms,
+    nodes_of,
     orthonormal_slopes,
-    projected_terms,
 )
 from tests.oracles.projected_bias import (
     ProjectedProcess,
@@ -64,13 +68,30 @@ def pieces(correlation):
     return rotated, RotatedResponses((u.T @ residual())[None], np.zeros(1))
 
 
+def at_every_kappa(rotated, responses):
+    """A node for every kappa."""
+    times = KAPPA.shape[1]
+    repeated = Rotated(*(np.repeat(each, times, axis=0) if each.ndim else each for each in rotated))
+    return nodes_of(repeated, RotatedResponses(*(np.repeat(each, times, axis=0) for each in responses)), np.log(KAPPA[0]))
+
+
+class Computed(NamedTuple):
+    log_likelihood: np.ndarray
+    quadratic: np.ndarray
+
+
 def computed(correlation, p, together=1.0):
-    """At one theta: the terms, the mean of the bias at the nodes, and the slopes."""
+    """At one theta and every kappa: the terms, the mean of the bias at the nodes, and the slopes."""
     rotated, responses = pieces(correlation)
     at_nodes = np.sqrt(RULE.weights)[:, None] * functions(RULE.nodes, p, together)
     slopes = orthonormal_slopes(at_nodes[None], functions(design(), p, together)[None], np.ones(p))
-    terms = projected_terms(rotated, responses, KAPPA, np.zeros((1, N)), slopes, N, with_weights=True)
-    return terms, bias_in_span(rotated, slopes, terms)[0, 0] / np.sqrt(RULE.weights), slopes
+    nodes = at_every_kappa(rotated, responses)
+    looked = node_terms(nodes, np.zeros((1, N)), slopes, N)
+    on_lattice = lattice_terms(rotated, responses, KAPPA, np.zeros((1, N)), slopes, N)
+    for node, at in zip(looked.terms, on_lattice, strict=True):  # two ways to the same numbers
+        assert node[:, 0] == pytest.approx(at[0, :, 0], rel=1e-7, abs=1e-7)
+    bias = bias_in_span(nodes, slopes, looked)[:, :, 0] / np.sqrt(RULE.weights)
+    return Computed(looked.terms.log_likelihood[:, 0], looked.terms.quadratic[:, 0]), bias, slopes
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
@@ -80,8 +101,8 @@ def test_it_is_the_dense_formula(correlation, dense, p):
     terms, bias, slopes = computed(correlation, p)
     for v, kappa in enumerate(KAPPA[0]):
         slow = process.joint(PSI, kappa, residual(), functions(design(), p), functions(RULE.nodes, p))
-        assert terms.log_likelihood[0, 0, v] == pytest.approx(slow.log_likelihood, abs=1e-9)
-        assert terms.quadratic[0, 0, v] == pytest.approx(slow.quadratic, rel=1e-9)
+        assert terms.log_likelihood[v] == pytest.approx(slow.log_likelihood, abs=1e-9)
+        assert terms.quadratic[v] == pytest.approx(slow.quadratic, rel=1e-9)
         assert bias[v] == pytest.approx(slow.bias, abs=1e-9)
     assert slopes.log_volume[0] == pytest.approx(log_volume(RULE, functions(RULE.nodes, p)), abs=1e-12)
 
@@ -96,7 +117,7 @@ def test_parameters_that_all_but_coincide_keep_their_digits(together):
         slow = process.joint(
             PSI, kappa, residual(), functions(design(), 2, together), functions(RULE.nodes, 2, together)
         )
-        assert terms.log_likelihood[0, 0, v] == pytest.approx(slow.log_likelihood, abs=1e-6)
+        assert terms.log_likelihood[v] == pytest.approx(slow.log_likelihood, abs=1e-6)
         assert bias[v] == pytest.approx(slow.bias, abs=1e-6)
     assert slopes.moves.all()
 
@@ -109,7 +130,7 @@ def test_a_direction_that_moves_nothing_is_left_out():
         assert slopes.moves[0].tolist() == [True] * slow_p + [False]
         for v, kappa in enumerate(KAPPA[0]):
             slow = process.joint(PSI, kappa, residual(), functions(design(), slow_p), functions(RULE.nodes, slow_p))
-            assert terms.log_likelihood[0, 0, v] == pytest.approx(slow.log_likelihood, abs=1e-9)
+            assert terms.log_likelihood[v] == pytest.approx(slow.log_likelihood, abs=1e-9)
             assert bias[v] == pytest.approx(slow.bias, abs=1e-9)
 
 
@@ -121,7 +142,7 @@ def test_the_bias_is_orthogonal_to_the_slopes():
 def test_without_a_process_it_is_non_linear_regression():
     rotated, responses = pieces(SquaredExponential())
     slopes = orthonormal_slopes(functions(RULE.nodes, 2)[None], functions(design(), 2)[None], np.ones(2))
-    terms = projected_terms(rotated, responses, np.array([[1e9]]), np.zeros((1, N)), slopes, N)
+    terms = lattice_terms(rotated, responses, np.array([[1e9]]), np.zeros((1, N)), slopes, N)
     assert terms.log_likelihood[0, 0, 0] == pytest.approx(without_process(residual()), abs=1e-6)
 
 
@@ -133,7 +154,7 @@ def test_a_linear_model_is_universal_kriging():
     slopes = orthonormal_slopes((np.sqrt(RULE.weights)[:, None] * j_d)[None], j_x[None], np.ones(p))
     repeated = type(slopes)(*(np.repeat(each, 6, axis=0) for each in slopes))
     steps = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [-1, 0], [0, -1]], dtype=float)
-    q = projected_terms(rotated, responses, np.array([[kappa]]), steps @ j_x.T, repeated, N).quadratic[:, 0, 0]
+    q = lattice_terms(rotated, responses, np.array([[kappa]]), steps @ j_x.T, repeated, N).quadratic[0, 0]
     # q is a quadratic in theta: its centre and its curvature, from six values.
     bend = np.array([[q[1] + q[4] - 2 * q[0], q[3] - q[1] - q[2] + q[0]], [0, q[2] + q[5] - 2 * q[0]]])
     bend[1, 0] = bend[0, 1]
@@ -159,11 +180,30 @@ def test_one_text_serves_numpy_and_jax():
 
     def all_of(rotated, responses, kappa, at_nodes, at_design):
         slopes = orthonormal_slopes(at_nodes, at_design, np.ones(3))
-        terms = projected_terms(rotated, responses, kappa, at_design[:, :, 0], slopes, N, with_weights=True)
-        return slopes, terms, bias_in_span(rotated, slopes, terms)
+        terms = lattice_terms(rotated, responses, kappa, at_design[:, :, 0], slopes, N)
+        nodes = nodes_of(rotated, responses, kappa[:, 0])
+        looked = node_terms(nodes, at_design[:, :, 0], slopes, N)
+        return slopes, terms, looked.terms, bias_in_span(nodes, slopes, looked)
 
     given = (rotated, responses, KAPPA, at_nodes, at_design)
     plain, compiled = all_of(*given), jax.jit(all_of)(*given)
     assert all(type(each) is np.ndarray for each in jax.tree.leaves(plain))
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(compiled), strict=True):
         assert np.asarray(other) == pytest.approx(one, rel=1e-9, abs=1e-9)
+
+
+
+def test_nodes_with_rows_of_their_own_are_nodes_with_all_rows():
+    rotated, responses = pieces(SquaredExponential())
+    nodes, rng = at_every_kappa(rotated, responses), np.random.default_rng(3)
+    at_nodes = rng.standard_normal((6, len(RULE.nodes), 2))
+    at_design, modelled = rng.standard_normal((6, N, 2)), rng.standard_normal((6, N))
+    slopes = orthonormal_slopes(at_nodes, at_design, np.ones(2))
+    together = node_terms(nodes, modelled, slopes, N)
+    own = type(slopes)(*(each.reshape(3, 2, *each.shape[1:]) for each in slopes))
+    apart = node_terms(nodes, modelled.reshape(3, 2, N), own, N)
+    bias, own_bias = bias_in_span(nodes, slopes, together), bias_in_span(nodes, own, apart)
+    for node in range(3):
+        rows = slice(2 * node, 2 * node + 2)
+        assert apart.terms.log_likelihood[node] == pytest.approx(together.terms.log_likelihood[node, rows], rel=1e-12)
+        assert own_bias[node] == pytest.approx(bias[node, :, rows], rel=1e-9, abs=1e-12)

@@ -10,6 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from l2calib.engines.components import LEVELS as COMPONENT_LEVELS
+from l2calib.engines.components import lattices_of, points_of_components, points_per_lattice, survey_starts
 from l2calib.engines.engine import Engine
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
@@ -18,7 +20,7 @@ from l2calib.errors import MethodError, Status, whole_number
 from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.namespace import AnyArray, namespace_of
-from l2calib.posterior.points import Points, Target, target_of
+from l2calib.posterior.points import Components, Points, Target, target_of
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 
@@ -66,6 +68,10 @@ class Solver(Protocol[V_contra, D]):
 
     def points(self, level: int, *, view: V_contra, fit: Fit[D], survey: Survey | None, key: Array) -> Points: ...
 
+    def learnt(self, view: V_contra, fit: Fit[D], points: Points) -> Fit[D]:
+        """What was learnt of one dataset, with what only its posterior tells."""
+        ...
+
     def draws(self, level: int, number: int, *, view: V_contra, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         """Candidates of theta (number, p), and which of them are independent draws from the posterior."""
         ...
@@ -86,6 +92,9 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
             f"{type(posterior).__name__}; return one of the two."
         )
     last = engine.levels(experiment.parameters) - 1
+    if isinstance(posterior, DensityOfRows) and posterior.components is not None and isinstance(engine, Integrate):
+        if experiment.parameters > 1:
+            return ByComponents(method, experiment.prior, engine, 0, posterior.components.number)
     return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
 
 
@@ -158,7 +167,21 @@ class ByEngine(Generic[V, D]):
 
     def points(self, level: int, *, view: V, fit: Fit[D], survey: Survey | None, key: Array) -> Points:
         assert survey is not None
-        return self.engine.points(self._target(view, fit), survey, level, key)
+        posterior = self.method.posterior(self.prior, view, fit)
+        points = self._points(self._target(view, fit), survey, level, key)
+        if not isinstance(posterior, DensityOfRows):
+            return points
+        return points._replace(density_error=posterior.error)
+
+    def _points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
+        return self.engine.points(target, survey, level, key)
+
+    def learnt(self, view: V, fit: Fit[D], points: Points) -> Fit[D]:
+        posterior = self.method.posterior(self.prior, view, fit)
+        if not isinstance(posterior, DensityOfRows) or posterior.learnt is None:
+            return fit
+        found = posterior.learnt(self.prior.from_line(points.z), points.weights)
+        return fit._replace(**found._asdict())
 
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         integrate = self.engine if isinstance(self.engine, Integrate) else Integrate()
@@ -189,7 +212,75 @@ def _target_of_rows(posterior: DensityOfRows, prior: Prior, starts: AnyArray) ->
 
     share = posterior.log_share
     log_share = None if share is None else lambda z: share(prior.from_line(z))
-    return Target(log_density, prior.to_line(starts), posterior.terms, log_share=log_share)
+    return Target(
+        log_density,
+        prior.to_line(starts),
+        posterior.terms,
+        log_share=log_share,
+        own_jet=posterior.jet_of_rows(log_density),
+        components=None if posterior.components is None else _on_line(posterior.components, prior),
+    )
+
+
+def _on_line(components: Components, prior: Prior) -> Components:
+    """Of z instead of theta."""
+    share = components.log_share
+
+    def log_density(index: AnyArray, z: AnyArray) -> AnyArray:
+        slope = namespace_of(z).sum(prior.log_slope(z.reshape(-1, z.shape[-1])), axis=-1)
+        return components.log_density(index, _from_line(prior, z)) + slope.reshape(z.shape[:-1])
+
+    log_share = None if share is None else lambda index, z: share(index, _from_line(prior, z))
+    return Components(components.number, log_density, log_share)
+
+
+def _from_line(prior: Prior, z: AnyArray) -> AnyArray:
+    return prior.from_line(z.reshape(-1, z.shape[-1])).reshape(z.shape)
+
+
+@dataclass(frozen=True)
+class ByComponents(ByEngine[V, D]):
+    """A density that is a sum of simple ones: by points of their own, and by the engine where these do not suffice."""
+
+    engine: Integrate
+    number: int  # of the components
+
+    surveys = True
+
+    @property
+    def last_level(self) -> int:
+        return self._before + super().last_level
+
+    @property
+    def _before(self) -> int:
+        """The levels before the engine's."""
+        return len(COMPONENT_LEVELS[self.prior.dimension])
+
+    def evaluations(self, level: int) -> int:
+        """Of the whole density; of a component each is a small part of one."""
+        if level >= self._before:
+            return super().evaluations(level - self._before)
+        points = points_per_lattice(self.prior.dimension, level)
+        return lattices_of(self.number) * points // self.number
+
+    def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
+        if level + 1 < self._before:
+            return np.full(error.shape, level + 1)
+        if level < self._before:
+            return np.full(error.shape, self._before + self.engine.far_level(self.prior.dimension))
+        return self._before + super().next_level(level - self._before, error, missed)
+
+    def survey(self, view: V, fit: Fit[D]) -> Survey:
+        return survey_starts(self._target(view, fit))
+
+    def _points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
+        if level < self._before:
+            return points_of_components(target, survey, level)
+        return super()._points(target, self.engine.survey(target), level - self._before, key)
+
+    def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
+        first = self.engine.far_level(self.prior.dimension)
+        return super().draws(max(level - self._before, first), number, view=view, fit=fit, key=key)
 
 
 @dataclass(frozen=True)
@@ -225,6 +316,9 @@ class ByDraws(Generic[V, D]):
             error=jnp.asarray(self.number**-0.5),
             status=jnp.where(finite, 0, int(Status.NOT_FINITE)),
         )
+
+    def learnt(self, view: V, fit: Fit[D], points: Points) -> Fit[D]:
+        return fit
 
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         posterior = self.method.posterior(self.prior, view, fit)

@@ -30,7 +30,7 @@ S = TypeVar("S")
 V = TypeVar("V")
 D = TypeVar("D")
 
-_MOST_LEFT_OUT = 0.2  # of a posterior, where theta is no minimiser: more, and the data leave open which minimum it is
+_MOST_DOUBT = 0.2  # whether theta is the minimiser, on average over a posterior: more, and the data leave open which minimum it is
 _FEWEST_DRAWS = 256  # at once: a program is made for a number of draws
 
 
@@ -41,6 +41,7 @@ class Solution(NamedTuple):
     points: Points | None  # None in a batch
     summary: Summary
     missed: Array  # by the modes that were left out, in posterior standard deviations
+    integration: Array  # the part of the numerical error that a finer integration could mend
     status: Array
 
 
@@ -75,12 +76,14 @@ def posterior_of(
     """From what was learnt of one dataset to its posterior."""
     points = solver.points(level, view=view, fit=fit, survey=survey, key=key)
     summary, xp = summarise(points, prior.from_line), namespace_of(points.weights)
+    integration, summary = summary.error, summary._replace(error=summary.error + points.density_error)
     reported = xp.concatenate([summary.mean, summary.sd, summary.quantiles.ravel(), summary.error[None]])
     finite_summary = xp.isfinite(reported).all()
     status = fit.status | points.status | xp.where(finite_summary, 0, int(Status.NOT_FINITE))
     status = status | xp.where(summary.error <= solver.tolerance, 0, int(Status.INACCURATE))
-    status = status | xp.where(points.left_out > _MOST_LEFT_OUT, int(Status.NOT_A_MINIMUM), 0)
-    return Solution(_without_detail(fit), points, summary, xp.asarray(points.missed), status)
+    status = status | xp.where(points.doubt > _MOST_DOUBT, int(Status.NOT_A_MINIMUM), 0)
+    learnt = _without_detail(solver.learnt(view, fit, points))
+    return Solution(learnt, points, summary, xp.asarray(points.missed), integration, status)
 
 
 def _without_detail(fit: Fit[D]) -> Fit[None]:
@@ -92,11 +95,10 @@ def next_levels(solver: Solver[Any, Any], level: int, solved: Solution) -> np.nd
 
     Where the loss is flat there is no posterior at any.
     """
-    status = np.asarray(solved.status)
-    refined = (status & int(Status.INACCURATE | Status.FLAT_LOSS)) == int(Status.INACCURATE)
+    status, error, missed = (np.asarray(each) for each in (solved.status, solved.integration, solved.missed))
+    refined = ~(error <= solver.tolerance) & ((status & int(Status.FLAT_LOSS)) == 0)
     if not refined.any():
         return np.full(status.shape, level)
-    error, missed = np.asarray(solved.summary.error), np.asarray(solved.missed)
     return np.where(refined, solver.next_level(level, error, missed), level)
 
 

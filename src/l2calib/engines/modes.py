@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.numerics.namespace import AnyArray, log_sum_exp, namespace_of
-from l2calib.numerics.newton import Summit, climb
+from l2calib.numerics.newton import climb, laplace
 from l2calib.numerics.small_matrices import (
     cholesky,
     diagonal,
@@ -19,7 +19,6 @@ from l2calib.numerics.small_matrices import (
 from l2calib.posterior.points import Target
 
 _NEWTON_STEPS = 12
-_WIDEST_SD = 1.5
 _ARRIVED = 0.05
 _DENSITY_AT_THE_ENDS = 0.058  # of a standard normal at its 2.5% quantile
 
@@ -98,14 +97,3 @@ def survey_modes(target: Target, starts: AnyArray) -> Survey:
     arrived = summits.decrement < _ARRIVED
     log_mass = xp.where(arrived | ~xp.any(arrived), log_mass, -np.inf)
     return Survey(centres, factors, log_mass)
-
-
-def laplace(summit: Summit) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The Gaussians with the curvature of the log density at summits: centres, covariance factors, log masses."""
-    xp = namespace_of(summit.z)
-    covariance = inverse(summit.precision)
-    factor = cholesky(covariance)
-    sd = 1 / xp.sqrt(xp.maximum(xp.abs(diagonal(summit.precision)), 1e-6))
-    usable = xp.all(xp.isfinite(factor), axis=(-2, -1)) & xp.all(diagonal(covariance) <= _WIDEST_SD**2, axis=-1)
-    factor = xp.where(usable[..., None, None], factor, on_diagonal(xp.minimum(sd, _WIDEST_SD)))
-    return summit.z, factor, summit.value + xp.sum(xp.log(diagonal(factor)), axis=-1)

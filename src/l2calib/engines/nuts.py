@@ -101,8 +101,9 @@ class NUTS:
         keys = jax.random.split(warm_key, self.chains), jax.random.split(run_key, self.chains)
         chains, divergent = jax.vmap(run)(first, *keys)
         points = _as_points(chains, divergent)
-        # Draws from what the share has left do not tell how much it has taken.
-        return points if target.log_share is None else points._replace(left_out=np.nan)
+        if target.log_share is None:
+            return points
+        return points._replace(doubt=1 - jnp.mean(jnp.exp(target.log_share(points.z))))
 
 
 def _as_points(chains: Array, divergent: Array) -> Points:

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from l2calib.numerics.arrays import Array
-from l2calib.numerics.derivatives import OfRows
+from l2calib.numerics.derivatives import Jet, OfRows, jet_of_rows
+from l2calib.numerics.namespace import AnyArray
+from l2calib.posterior.points import Components
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 from l2calib.smoothers.gcv import GCV, Choice
@@ -43,6 +45,17 @@ class Fit(NamedTuple, Generic[Detail]):
     sigma2: Array | None = None
     psi: Array | None = None
     kappa: Array | None = None
+    no_process: Array | None = None  # the probability that the model's bias is none
+
+
+class Learnt(NamedTuple):
+    """What only all of a posterior tells: it takes the place of what a fit said; see `Fit`."""
+
+    theta_hat: Array
+    sigma2: Array
+    psi: Array
+    kappa: Array
+    no_process: Array
 
 
 class Density(NamedTuple):
@@ -61,6 +74,10 @@ class DensityOfRows(NamedTuple):
     log_density: OfRows
     terms: int = 1
     log_share: OfRows | None = None
+    error: AnyArray | float = 0.0  # what is not exact in the density itself, in posterior standard deviations
+    learnt: Callable[[AnyArray, AnyArray], Learnt] | None = None  # from rows of theta (N, p) and their weights (N,)
+    jet_of_rows: Callable[[OfRows], Jet] = jet_of_rows  # its derivatives, which only say where to look
+    components: Components | None = None  # of theta instead of z
 
 
 class Sampler(NamedTuple):
@@ -119,6 +136,16 @@ class _InNumpy(Protocol):
 def runs_in_numpy(method: AnyMethod) -> bool:
     """Whether `fit` and `posterior` are written over the array library of y: one dataset need not be compiled then."""
     return isinstance(method, _InNumpy) and method.in_numpy
+
+
+@runtime_checkable
+class _Revised(Protocol):
+    revision: int
+
+
+def revision_of(method: AnyMethod) -> int:
+    """Which version of a method's numbers: another one where they change by more than 1e-6 posterior sd."""
+    return method.revision if isinstance(method, _Revised) else 0
 
 
 class Workload(NamedTuple):

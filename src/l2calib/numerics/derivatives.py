@@ -59,8 +59,7 @@ def jet_of_rows(function: OfRows) -> Jet:
         z: AnyArray, scale: AnyArray, directions: np.ndarray | None = None, /
     ) -> tuple[AnyArray, AnyArray, AnyArray]:
         if namespace_of(z) is np:
-            every_axis = np.broadcast_to(np.eye(z.shape[1]), (*z.shape, z.shape[1]))
-            return _differences(function, z, scale, every_axis if directions is None else directions)
+            return differences_of_rows(function)(z, scale, directions)
 
         # One shift for all rows: no row knows of another, so its derivatives are theirs.
         def shifted(shift: Array) -> Array:
@@ -91,16 +90,24 @@ def _stencil(dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(points), slopes, bends
 
 
-def _differences(
-    function: OfRows, z: np.ndarray, scale: np.ndarray, directions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Central differences, from one call of the function."""
-    rows, p = z.shape
-    points, slopes, bends = _stencil(directions.shape[1])
-    steps = _STEP * scale
-    around = z[:, None] + (points * steps[:, None]) @ directions  # (N, S, p)
-    values = np.asarray(function(around.reshape(-1, p))).reshape(rows, len(points))
-    value = values[:, 0]
-    away = values - value[:, None]  # the digits that are the same all over are not summed
-    bend = np.tensordot(away, bends, (1, 2)) / (steps[:, :, None] * steps[:, None, :])
-    return value, away @ slopes.T / steps, bend
+def differences_of_rows(function: OfRows) -> Jet:
+    """The jet of a function of rows by central differences, from one call for all rows, in either library.
+
+    A function whose exact derivatives would be a long program needs none where they only say where to look.
+    """
+
+    def look(
+        z: AnyArray, scale: AnyArray, directions: np.ndarray | None = None, /
+    ) -> tuple[AnyArray, AnyArray, AnyArray]:
+        xp, (rows, p) = namespace_of(z), z.shape
+        along = np.broadcast_to(np.eye(p), (rows, p, p)) if directions is None else directions
+        points, slopes, bends = _stencil(along.shape[1])
+        steps = _STEP * scale
+        around = z[:, None] + xp.matmul(points * steps[:, None], along)  # (N, S, p)
+        values = function(around.reshape(-1, p)).reshape(rows, len(points))
+        value = values[:, 0]
+        away = values - value[:, None]  # the digits that are the same all over are not summed
+        bend = xp.tensordot(away, bends, (1, 2)) / (steps[:, :, None] * steps[:, None, :])
+        return value, away @ slopes.T / steps, bend
+
+    return look

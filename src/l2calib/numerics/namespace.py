@@ -106,3 +106,12 @@ def largest(values: AnyArray, keep: int) -> tuple[AnyArray, AnyArray]:
         order = np.argsort(-values, axis=-1, kind="stable")[..., :keep]
         return np.take_along_axis(values, order, axis=-1), order
     return cast("tuple[AnyArray, AnyArray]", tuple(jax.lax.top_k(values, keep)))
+
+
+def placed(values: AnyArray, index: AnyArray, new: AnyArray) -> AnyArray:
+    """Rows of values with new ones at some places (R, K) of each."""
+    if namespace_of(values) is np:
+        values = values.copy()
+        np.put_along_axis(values, index, new, axis=1)
+        return values
+    return values.at[np.arange(len(index))[:, None], index].set(new)

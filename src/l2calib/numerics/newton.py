@@ -11,10 +11,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
-from l2calib.numerics.small_matrices import diagonal, on_diagonal, quadratic_form, solve
+from l2calib.numerics.small_matrices import cholesky, diagonal, inverse, on_diagonal, quadratic_form, solve
 
 _SETTLED = 1e-10  # squared Newton step in standard deviations
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
+_WIDEST_SD = 1.5  # of a Gaussian: the prior's is about one
 _FINEST_SCALE = 1e-5  # of differences: a narrower posterior is one point
 _COARSEST_SCALE = 0.5  # where the density is straight, its curvature promises far too much
 
@@ -112,3 +113,14 @@ def _scale_of(precision: AnyArray) -> AnyArray:
 def scale_at(summit: Summit) -> AnyArray:
     """For the next look nearby."""
     return _scale_of(summit.precision)
+
+
+def laplace(summit: Summit) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The Gaussians with the curvature of the log density at summits: centres, covariance factors, log masses."""
+    xp = namespace_of(summit.z)
+    covariance = inverse(summit.precision)
+    factor = cholesky(covariance)
+    sd = 1 / xp.sqrt(xp.maximum(xp.abs(diagonal(summit.precision)), 1e-6))
+    usable = xp.all(xp.isfinite(factor), axis=(-2, -1)) & xp.all(diagonal(covariance) <= _WIDEST_SD**2, axis=-1)
+    factor = xp.where(usable[..., None, None], factor, on_diagonal(xp.minimum(sd, _WIDEST_SD)))
+    return summit.z, factor, summit.value + xp.sum(xp.log(diagonal(factor)), axis=-1)

@@ -22,6 +22,17 @@ PROBABILITIES = (0.025, 0.5, 0.975)
 _FIRST_SCALE = 0.1  # of the prior's sd: most posteriors are narrower, and the second look knows better
 
 
+class Components(NamedTuple):
+    """A density on the line as a sum of `number` densities, each evaluated by itself.
+
+    The functions take components (S,) and points z (S, n, p) for each, and return (S, n).
+    """
+
+    number: int
+    log_density: Callable[[AnyArray, AnyArray], AnyArray]
+    log_share: Callable[[AnyArray, AnyArray], AnyArray] | None = None  # as that of a target
+
+
 class Target(NamedTuple):
     """What an engine sees: a log density on the line, in the array library of the starts, which say where to look."""
 
@@ -31,6 +42,7 @@ class Target(NamedTuple):
     scale: AnyArray | float = _FIRST_SCALE  # a guess of its sd along each coordinate, (p,): for differences
     log_share: OfRows | None = None  # by which the weights of the points in the end are multiplied: at most zero
     own_jet: Jet | None = None  # of the log density, where there is something better than the usual one
+    components: Components | None = None
 
     @property
     def jet(self) -> Jet:
@@ -49,9 +61,10 @@ class Points(NamedTuple):
     weights: AnyArray  # (N,)
     error: AnyArray  # numerical error of the moments, in posterior standard deviations
     marginals: Marginal | None = None  # of all parameters, along the first axis of its arrays; None for draws
+    density_error: AnyArray | float = 0.0  # of what was integrated, in posterior standard deviations
     mass_error: AnyArray | float = 0.0  # probability that may have been lost or counted twice
     missed: AnyArray | float = 0.0  # what modes that were left out would move, in posterior standard deviations
-    left_out: AnyArray | float = 0.0  # the probability that the target's share has taken away
+    doubt: AnyArray | float = 0.0  # on average, what the share of a target takes away of the points that it keeps
     status: AnyArray | int = 0
     diagnostics: dict[str, Array] | None = None  # of Markov chains
 
@@ -84,11 +97,12 @@ def summarise(points: Points, from_line: Callable[[AnyArray], AnyArray]) -> Summ
 def quantiles(points: Points, probabilities: np.ndarray) -> AnyArray:
     """Marginal quantiles on the line (len(probabilities), p)."""
     if points.marginals is None:
-        return _sample_quantiles(points.z, points.weights, probabilities)
+        return sample_quantiles(points.z, points.weights, probabilities)
     return lattice_quantiles(points.marginals, probabilities)[0].T
 
 
-def _sample_quantiles(z: AnyArray, weights: AnyArray, probabilities: np.ndarray) -> AnyArray:
+def sample_quantiles(z: AnyArray, weights: AnyArray, probabilities: np.ndarray) -> AnyArray:
+    """Those of every column of weighted points (N, p)."""
     xp = namespace_of(z)
     order = xp.argsort(z, axis=0)
     ordered, heavy = xp.take_along_axis(z, order, axis=0), weights[order]

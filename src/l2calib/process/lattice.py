@@ -15,6 +15,7 @@ import numpy as np
 
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, namespace_of, softmax
+from l2calib.numerics.spread import kronecker
 from l2calib.numerics.vmapping import computed_together
 from l2calib.problem.distributions import Distribution, LogNormal
 from l2calib.problem.response import Response
@@ -50,6 +51,9 @@ class HalfCauchyRatio:
 
 KAPPA_BOUNDS = (1e-8, 1e4)
 KAPPA_POINTS = 71
+PSI_BOUNDS = (1e-2, 1e3)
+_PSI_PER_INPUT = {1: 41, 2: 16, 3: 8}  # a posterior of log psi has a standard deviation of a cell or more
+_SCATTERED_PSI = 400
 
 
 class Lattice(NamedTuple):
@@ -65,10 +69,19 @@ class Lattice(NamedTuple):
     rotated_basis: Array  # U' times the basis of the model's span at the design, (P, s, m)
 
 
-def kappa_lattice() -> np.ndarray:
+def kappa_lattice(points: int = KAPPA_POINTS) -> np.ndarray:
     """The logarithms of kappa (K,), equally spaced."""
     low, high = np.log(KAPPA_BOUNDS)
-    return np.linspace(low, high, KAPPA_POINTS)
+    return np.linspace(low, high, points)
+
+
+def psi_lattice(inputs: int) -> np.ndarray:
+    """Values of psi (P, k) to integrate over: a grid, or with many inputs a scattered set."""
+    low, high = np.log(PSI_BOUNDS)
+    if inputs not in _PSI_PER_INPUT:
+        return np.asarray(np.exp(low + (high - low) * kronecker(_SCATTERED_PSI, inputs)))
+    axis = np.linspace(low, high, _PSI_PER_INPUT[inputs])
+    return np.asarray(np.exp(np.stack(np.meshgrid(*[axis] * inputs, indexing="ij"), -1).reshape(-1, inputs)))
 
 
 def lattice_over(
@@ -78,9 +91,10 @@ def lattice_over(
     correlation: Correlation,
     psi_prior: Distribution,
     kappa_prior: Distribution,
+    kappa_points: int = KAPPA_POINTS,
 ) -> Lattice:
     """The lattice over the psi of these spectra, complete or not."""
-    log_kappa = kappa_lattice()
+    log_kappa = kappa_lattice(kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
     log_psi = spectrum.log_psi
     of_psi = (psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)

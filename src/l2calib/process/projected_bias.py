@@ -15,18 +15,19 @@ has p positive and p negative eigenvalues: the first block is a square, and minu
 conditional variance and of a square. So two small Cholesky factors give its determinant and its inverse, without the
 cancellation that an expansion about a nearly singular M would bring.
 
-sigma2 is integrated out under 1/sigma2. Rows of theta are the first axis throughout, in NumPy or in JAX, whichever the
-arrays are.
+sigma2 is integrated out under 1/sigma2. Slopes have rows of theta as their first axis; in what is computed of them rows are
+the last one, along which thousands are vectorised. All of it is written for NumPy and for JAX, whichever the arrays are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from l2calib.numerics.namespace import AnyArray, namespace_of
-from l2calib.numerics.small_matrices import backward_entries, cholesky_entries, forward_entries
+from l2calib.numerics.small_matrices import Entries, backward_entries, cholesky_entries, forward_entries
 
 _NEGLIGIBLE_SLOPE = 1e-10  # of the largest: sqrt(cond M) reaches 1e5 in sound models, rounding leaves 1e-15
 _SWEEPS = 2  # of Gram and Schmidt: a second makes the columns orthogonal to rounding
@@ -89,93 +90,190 @@ class RotatedResponses(NamedTuple):
     rest: AnyArray  # (w,)
 
 
+class Nodes(NamedTuple):
+    """G values of rho = (psi, kappa): the same as above divided by the root of kappa I + C_XX, in s coordinates."""
+
+    log_psi: AnyArray  # (G, k)
+    log_kappa: AnyArray  # (G,)
+    cross: AnyArray  # (G, s, l)
+    big_h: AnyArray  # (G, l, l)
+    basis: AnyArray  # (G, s, m)
+    y: AnyArray  # (G, s)
+    rest: AnyArray  # (G,)
+    log_determinant: AnyArray  # of Phi, (G,)
+
+
 class Terms(NamedTuple):
-    """Of rows of theta, at w values of psi and v of kappa for each."""
+    """Of rows of theta at many rho: (w, v, N), or at nodes (G, N)."""
 
-    log_likelihood: AnyArray  # (N, w, v), sigma2 integrated out, up to a constant
+    log_likelihood: AnyArray  # sigma2 integrated out, up to a constant
     quadratic: AnyArray  # r' (kappa I + C_theta)^-1 r
-    weights: AnyArray | None = None  # (kappa I + C_theta)^-1 r in the eigenbasis, (N, w, v, s), where it was asked for
-    load: AnyArray | None = None  # T' times it, (N, w, v, p)
 
 
-def projected_terms(
+def nodes_of(rotated: Rotated, responses: RotatedResponses, log_kappa: AnyArray) -> Nodes:
+    """One kappa (G,) for every psi. Of more eigenvectors than there are columns, as many coordinates are kept."""
+    xp = namespace_of(log_kappa)
+    kappa = xp.exp(log_kappa)
+    diagonal = kappa[:, None] + rotated.eigenvalues
+    columns = xp.concatenate([rotated.basis, rotated.cross, responses.y[:, :, None]], axis=2)
+    columns = columns / xp.sqrt(diagonal)[:, :, None]
+    if columns.shape[1] > columns.shape[2]:
+        columns = xp.linalg.qr(columns, mode="r")
+    m = rotated.basis.shape[2]
+    return Nodes(
+        log_psi=rotated.log_psi,
+        log_kappa=log_kappa,
+        cross=columns[:, :, m:-1],
+        big_h=rotated.big_h,
+        basis=columns[:, :, :m],
+        y=columns[:, :, -1],
+        rest=responses.rest / kappa,
+        log_determinant=xp.sum(xp.log(diagonal), axis=1) + rotated.left_out * log_kappa,
+    )
+
+
+def lattice_terms(
     rotated: Rotated,
     responses: RotatedResponses,
     kappa: AnyArray,
     modelled: AnyArray,
     slopes: Slopes,
     observations: float,
-    with_weights: bool = False,
 ) -> Terms:
-    """The likelihood at rows of theta, for models (N, m) at the design; kappa is (w, v)."""
+    """The likelihood at rows of theta, for models (N, m) at the design, at kappa (w, v) for every psi: (w, v, N)."""
     xp = namespace_of(modelled)
-    p = slopes.at_nodes.shape[2]
-    t = _to_eigenbasis(rotated.basis, slopes.at_design)  # (N, w, s, p)
-    b = _to_eigenbasis(rotated.cross, slopes.at_nodes)
-    carried_nodes = xp.matmul(rotated.big_h, slopes.at_nodes[:, None])  # (N, w, l, p)
-    inner = xp.matmul(xp.swapaxes(slopes.at_nodes, 1, 2)[:, None], carried_nodes)[..., None]
-    h = [[inner[:, :, i, j] for j in range(p)] for i in range(p)]  # each (N, w, 1)
-    residual = responses.y - xp.matmul(rotated.basis, modelled[:, None, :, None])[..., 0]
     diagonal = kappa[:, :, None] + rotated.eigenvalues[:, None, :]  # (w, v, s)
-    gram = _Gram(xp.concatenate([t, b, residual[..., None]], axis=3), 1 / diagonal)
-    nothing = xp.where(slopes.moves, 0.0, 1.0)[:, :, None, None]  # a direction that moves nothing is left out
-    of = range(p)
-    upper = [[gram[i, j] + (nothing[:, i] if i == j else 0.0) for j in of] for i in of]
-    mixed = [[gram[i, p + j] - (1.0 if i == j else 0.0) for i in of] for j in of]  # by columns
-    root = cholesky_entries(upper, [_RELATIVE_FLOOR * upper[i][i] for i in of])
-    carried = [forward_entries(root, column) for column in mixed]  # columns of L^-1 (T' Phi^-1 b - I)
-    schur = [[h[i][j] - gram[p + i, p + j] + _dot(carried[i], carried[j]) for j in of] for i in of]
-    low = cholesky_entries(schur, [_RELATIVE_FLOOR * (xp.abs(schur[i][i]) + h[i][i] + nothing[:, i]) for i in of])
-    first = forward_entries(root, [gram[i, 2 * p] for i in of])
-    second = forward_entries(low, [gram[p + i, 2 * p] - _dot(carried[i], first) for i in of])
-    quadratic = gram[2 * p, 2 * p] + responses.rest[:, None] / kappa - _dot(first, first) + _dot(second, second)
+    seen = _seen(rotated.basis, rotated.cross, rotated.big_h, responses.y, modelled, slopes)
+    columns = [*seen.t, *seen.b, seen.residual]
+    rows, others = np.triu_indices(len(columns))
+    products = xp.stack([columns[i] * columns[j] for i, j in zip(rows, others, strict=True)], axis=2)  # (w, s, pairs, N)
+    w, s, pairs, number = products.shape
+    table = xp.matmul(1 / diagonal, products.reshape(w, s, -1)).reshape(w, -1, pairs, number)
+    place = {(int(i), int(j)): at for at, (i, j) in enumerate(zip(rows, others, strict=True))}
+    entries = _Entries(lambda i, j: table[:, :, place[i, j]], [[each[:, None] for each in row] for row in seen.h])
     log_determinant = xp.sum(xp.log(diagonal), axis=2) + rotated.left_out * xp.log(kappa)
-    log_determinant = log_determinant + 2 * sum(xp.log(root[i][i]) + xp.log(low[i][i]) for i in of)
-    terms = Terms(-log_determinant / 2 - observations / 2 * xp.log(quadratic), quadratic)
-    if not with_weights:
-        return terms
+    found = _solved(entries, slopes, (responses.rest[:, None] / kappa)[:, :, None])
+    return _terms(found, log_determinant[:, :, None], observations)
+
+
+class Looked(NamedTuple):
+    """Nodes at rows of theta, with what the mean of the bias is made of."""
+
+    terms: Terms
+    seen: _Seen
+    solved: _Solved
+
+
+def node_terms(nodes: Nodes, modelled: AnyArray, slopes: Slopes, observations: float) -> Looked:
+    """The likelihood at rows of theta, for models (N, m) at the design, at every node: (G, N).
+
+    Every node may have rows of its own: models and slopes then have the nodes as their first axis, (G, N, m).
+    """
+    xp = namespace_of(modelled)
+    seen = _seen(nodes.basis, nodes.cross, nodes.big_h, nodes.y, modelled, slopes)
+    columns = [*seen.t, *seen.b, seen.residual]
+    entries = _Entries(lambda i, j: xp.sum(columns[i] * columns[j], axis=1), seen.h)
+    solved = _solved(entries, slopes, nodes.rest[:, None])
+    return Looked(_terms(solved, nodes.log_determinant[:, None], observations), seen, solved)
+
+
+def bias_in_span(nodes: Nodes, slopes: Slopes, looked: Looked) -> AnyArray:
+    """The conditional mean of Z_theta in the model's span at the nodes of the quadrature: (G, l, N)."""
+    xp, (_, seen, solved) = namespace_of(slopes.at_nodes), looked
+    of = range(len(seen.t))
     # A u = W' Phi^-1 r; minus the Schur complement is what was factorised.
-    u_second = [-each for each in backward_entries(low, second)]
-    u_first = backward_entries(root, [first[i] - sum(carried[j][i] * u_second[j] for j in of) for i in of])
-    explained = sum(t[:, :, None, :, i] * u_first[i][..., None] for i in of)
-    explained = explained + sum(b[:, :, None, :, i] * u_second[i][..., None] for i in of)
-    weights = (residual[:, :, None, :] - explained) / diagonal
-    return terms._replace(weights=weights, load=xp.matmul(weights, t))
+    u_second = [-each for each in backward_entries(solved.low, solved.second)]
+    u_first = [solved.first[i] - sum(solved.carried[j][i] * u_second[j] for j in of) for i in of]
+    u_first = backward_entries(solved.root, u_first)
+    weights = seen.residual - sum(seen.t[i] * u_first[i][:, None] + seen.b[i] * u_second[i][:, None] for i in of)
+    g = xp.matmul(xp.swapaxes(nodes.cross, 1, 2), weights)  # (G, l, N)
+    for i in of:
+        g = g - seen.carried[i] * xp.sum(seen.t[i] * weights, axis=1)[:, None]
+    q = _rows_last(slopes.at_nodes)
+    along = [xp.sum(g * q[i], axis=1) for i in of]
+    return g - sum(along[i][:, None] * q[i] for i in of)
 
 
-def bias_in_span(rotated: Rotated, slopes: Slopes, terms: Terms) -> AnyArray:
-    """The conditional mean of Z_theta in the model's span at the nodes: (N, w, v, l)."""
-    xp = namespace_of(slopes.at_nodes)
-    assert terms.weights is not None
-    assert terms.load is not None
-    from_design = xp.matmul(terms.weights, rotated.cross)
-    carried = xp.matmul(rotated.big_h, slopes.at_nodes[:, None])  # (N, w, l, p)
-    g = from_design - xp.matmul(terms.load, xp.swapaxes(carried, 2, 3))
-    along = xp.matmul(g, slopes.at_nodes[:, None])  # (N, w, v, p)
-    return g - xp.matmul(along, xp.swapaxes(slopes.at_nodes, 1, 2)[:, None])
+class _Seen(NamedTuple):
+    """Columns (w, s, N) in the eigenbasis, one array for every direction, and F' C_DD F between them (w, N)."""
+
+    t: list[AnyArray]
+    b: list[AnyArray]
+    residual: AnyArray
+    carried: list[AnyArray]  # C_DD F, (w, l, N)
+    h: list[list[AnyArray]]
 
 
-def _to_eigenbasis(maps: AnyArray, columns: AnyArray) -> AnyArray:
-    """Columns (N, m, p) of every theta in the eigenbasis of every psi, by maps (w, s, m): (N, w, s, p)."""
-    return namespace_of(columns).matmul(maps, columns[:, None])
+def _seen(
+    basis: AnyArray, cross: AnyArray, big_h: AnyArray, y: AnyArray, modelled: AnyArray, slopes: Slopes
+) -> _Seen:
+    xp, p = namespace_of(modelled), slopes.at_nodes.shape[-1]
+    at_design = _through(basis, [*_rows_last(slopes.at_design), xp.swapaxes(modelled, -2, -1)])
+    q = _rows_last(slopes.at_nodes)
+    carried = _through(big_h, q)
+    h = [[xp.sum(q[i] * carried[j], axis=1) for j in range(i + 1)] for i in range(p)]
+    return _Seen(at_design[:p], _through(cross, q), y[:, :, None] - at_design[p], carried, h)
+
+
+def _rows_last(slopes: AnyArray) -> list[AnyArray]:
+    """Of (..., N, m, p), for every direction (..., m, N)."""
+    xp = namespace_of(slopes)
+    return [xp.swapaxes(slopes[..., i], -2, -1) for i in range(slopes.shape[-1])]
+
+
+def _through(maps: AnyArray, columns: list[AnyArray]) -> list[AnyArray]:
+    """Columns (m, N) or (w, m, N) of every theta by maps (w, s, m), as products of large matrices: each (w, s, N)."""
+    xp = namespace_of(maps)
+    w, s, m = maps.shape
+    together = xp.concatenate(columns, axis=-1)
+    if together.ndim == 2:
+        found = xp.matmul(maps.reshape(w * s, m), together)
+    else:
+        found = xp.matmul(maps, together)
+    found = found.reshape(w, s, len(columns), -1)
+    return [found[:, :, i] for i in range(len(columns))]
+
+
+class _Entries(NamedTuple):
+    """Products under Phi^-1 of the columns T, b and r, by their numbers (i <= j), and F' C_DD F."""
+
+    gram: Callable[[int, int], AnyArray]
+    h: list[list[AnyArray]]
+
+
+class _Solved(NamedTuple):
+    root: Entries
+    low: Entries
+    carried: list[list[AnyArray]]  # columns of L^-1 (T' Phi^-1 b - I)
+    first: list[AnyArray]
+    second: list[AnyArray]
+    quadratic: AnyArray
+
+
+def _solved(entries: _Entries, slopes: Slopes, rest: AnyArray) -> _Solved:
+    gram, h = entries
+    p = len(h)
+    of = range(p)
+    xp = namespace_of(rest)
+    nothing = [xp.where(slopes.moves[..., i], 0.0, 1.0) for i in of]  # a direction that moves nothing is left out
+    upper = [[gram(j, i) + (nothing[i] if i == j else 0.0) for j in range(i + 1)] for i in of]  # its lower triangle
+    mixed = [[gram(i, p + j) - (1.0 if i == j else 0.0) for i in of] for j in of]  # by columns
+    root = cholesky_entries(upper, [_RELATIVE_FLOOR * upper[i][i] for i in of])
+    carried = [forward_entries(root, column) for column in mixed]
+    schur = [[h[i][j] - gram(p + j, p + i) + _dot(carried[i], carried[j]) for j in range(i + 1)] for i in of]
+    low = cholesky_entries(schur, [_RELATIVE_FLOOR * (xp.abs(schur[i][i]) + h[i][i] + nothing[i]) for i in of])
+    first = forward_entries(root, [gram(i, 2 * p) for i in of])
+    second = forward_entries(low, [gram(p + i, 2 * p) - _dot(carried[i], first) for i in of])
+    quadratic = gram(2 * p, 2 * p) + rest - _dot(first, first) + _dot(second, second)
+    return _Solved(root, low, carried, first, second, quadratic)
+
+
+def _terms(solved: _Solved, log_determinant: AnyArray, observations: float) -> Terms:
+    xp = namespace_of(solved.quadratic)
+    p = len(solved.root)
+    log_determinant = log_determinant + 2 * sum(xp.log(solved.root[i][i] * solved.low[i][i]) for i in range(p))
+    return Terms(-log_determinant / 2 - observations / 2 * xp.log(solved.quadratic), solved.quadratic)
 
 
 def _dot(one: list[AnyArray], other: list[AnyArray]) -> AnyArray:
     return sum(left * right for left, right in zip(one, other, strict=True))
-
-
-class _Gram:
-    """Products of columns (N, w, s, c) under Phi^-1, one table for every pair."""
-
-    def __init__(self, columns: AnyArray, inverse: AnyArray) -> None:
-        xp = namespace_of(columns)
-        count = columns.shape[3]
-        rows, others = np.triu_indices(count)
-        by_column = xp.moveaxis(columns, 3, 2)  # (N, w, c, s)
-        products = by_column[:, :, rows] * by_column[:, :, others]  # (N, w, pairs, s)
-        self._table = xp.matmul(products, xp.moveaxis(inverse, 2, 1)[None])  # (N, w, pairs, v)
-        self._place = {(int(i), int(j)): at for at, (i, j) in enumerate(zip(rows, others, strict=True))}
-
-    def __getitem__(self, pair: tuple[int, int]) -> AnyArray:
-        """(N, w, v)."""
-        return self._table[:, :, self._place[min(pair), max(pair)]]

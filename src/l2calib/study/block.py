@@ -156,12 +156,16 @@ def _about(task: Task, configuration: Configuration, times: dict[str, float]) ->
 
 
 def identity(cell: Any, rows: int, levels: str, seed: int, design: str) -> dict[str, Any]:
-    """What a block file says that it is."""
+    """What a block file says that it is; a method whose numbers have changed has another revision."""
+    from l2calib.methods.catalogue import method_named
+    from l2calib.methods.method import revision_of
+
     return {
         "configuration": cell.configuration,
         "n": cell.n,
         "errors": cell.errors,
         "method": cell.method,
+        "revision": revision_of(method_named(cell.method)),
         "block": cell.block,
         "rows": rows,
         "levels": levels,

@@ -92,6 +92,7 @@ class Archive:
         record = self.record
         digest = known.get("design", "") if design is None else design_digest(design)
         expected = identity(cell, record.block, record.levels, record.seed, digest)
+        known = {"revision": 0} | known  # blocks of before there were any
         if {name: known.get(name) for name in expected} != expected:
             raise DamagedError("belongs to another study, another place in it or another design")
         if known.get("versions") != record.versions:

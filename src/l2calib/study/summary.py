@@ -38,6 +38,7 @@ COLUMNS: dict[str, str] = {
     "coverage_se": "float64",
     "bias": "float64",
     "sampling_sd": "float64",
+    "mean_length": "float64",
     "seconds_per_calibration": "float64",
     "bias_se": "float64",
     "mean_posterior_sd_se": "float64",
@@ -48,6 +49,7 @@ COLUMNS: dict[str, str] = {
     "levels": "str",
     "seed": "int64",
 }
+_ADDED = ("mean_length",)  # columns that older files lack
 _FAILED = int(Status.FLAT_LOSS | Status.NOT_FINITE)
 
 
@@ -134,7 +136,8 @@ def _rows(archive: Archive, key: tuple[str, int, str, str], found: _Found) -> li
         mean, sd, low, high = (found.columns[f"{name}_{what}"][~failed] for what in ("mean", "sd", "q2.5", "q97.5"))
         covered = (low <= theta) & (theta <= high)
         known = {"parameter": name, "target": theta, "coverage_otherwise": _mean(covered[~interpolated[~failed]])}
-        rows.append({**shared, **known, **_statistics(mean, sd, covered, theta)})
+        measured = {**_statistics(mean, sd, covered, theta), "mean_length": _mean(high - low)}
+        rows.append({**shared, **known, **measured})
     return rows
 
 
@@ -211,6 +214,7 @@ def load_summary(path: str | Path) -> pd.DataFrame:
     _check_ending(place)
     try:
         frame = _read_csv(place) if place.suffix == ".csv" else pd.read_parquet(place)
+        frame = frame.assign(**{name: math.nan for name in _ADDED if name not in frame})
         missing = [name for name in COLUMNS if name not in frame]
         if not missing:
             return _frame(frame)

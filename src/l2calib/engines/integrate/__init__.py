@@ -71,6 +71,10 @@ class Integrate:
             )
         return len(LINE_LEVELS if dimension == 1 else LEVELS[dimension])
 
+    def far_level(self, dimension: int) -> int:
+        """The first level whose knots go to the ends of the prior."""
+        return next(i for i, each in enumerate(LEVELS[dimension]) if each.knots.far)
+
     def evaluations(self, dimension: int, level: int) -> int:
         """How often the density is evaluated at a level."""
         if dimension == 1:

@@ -13,13 +13,14 @@ from l2calib.engines.integrate.ridge import Knots
 from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.moments import moments
 
+THIRD, SIXTH = 3, 6  # with which power of the spacing errors fall at least
 _SLOWEST_FALL = 0.9
 _NOTHING = 1e-100  # of a mass; XLA turns quotients of quotients into products, so its square must not vanish
 _BY_COARSENESS = 20.0  # times what half of the points across change: on skew densities, up to ten were seen
 _LARGEST_DISAGREEMENT = 0.05
 
 
-def halving_errors(z: AnyArray, weights: AnyArray, even: np.ndarray) -> tuple[AnyArray, AnyArray]:
+def halving_errors(z: AnyArray, weights: AnyArray, even: np.ndarray, order: int = THIRD) -> tuple[AnyArray, AnyArray]:
     """Of the mean and standard deviation of points z (..., N), in sd, and of the mass, by Richardson's rule.
 
     `even` marks every second point. The rule is the one for errors that fall with the third power of the spacing: on
@@ -28,19 +29,20 @@ def halving_errors(z: AnyArray, weights: AnyArray, even: np.ndarray) -> tuple[An
     xp = namespace_of(weights)
     half = xp.where(even, weights, 0.0)
     total = xp.sum(half, axis=-1)
-    moved, gain = _moments_moved(z, weights, half / total[..., None]), 8 - 1
+    moved, gain = _moments_moved(z, weights, half / total[..., None]), 2**order - 1
     return moved / gain, xp.abs(2 * total - 1) / gain
 
 
 def turn_errors(
-    knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray, log_masses: AnyArray
+    knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray, log_masses: AnyArray, order: int = THIRD
 ) -> tuple[AnyArray, AnyArray]:
     """Of the worst marginal's moments, in sd, and of the probabilities.
 
-    z (T, M, K) is each turn's parameter at the knots of M modes, weights are (T, M, K, R), log_masses (T,).
+    z (T, M, K) is each turn's parameter at the knots of M modes, weights are (T, M, K, R), log_masses (T,). `order` is
+    Richardson's, by which half of the points tell the error.
     """
     xp = namespace_of(weights)
-    errors, mass_errors = _halving_errors(knots, rule, z, weights)
+    errors, mass_errors = _halving_errors(knots, rule, z, weights, order)
     far_errors, far_mass_errors = _errors_of_reach(rule, z, weights)
     mass_errors = mass_errors + far_mass_errors + _mass_beyond_knots(xp.sum(weights, axis=3))
     return xp.max(xp.maximum(errors, far_errors)), _disagreement(rule, weights, log_masses) + xp.max(mass_errors)
@@ -59,7 +61,9 @@ def _disagreement(rule: Rule, weights: AnyArray, log_masses: AnyArray) -> AnyArr
     return xp.max(xp.expm1(unexplained))
 
 
-def _halving_errors(knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _halving_errors(
+    knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray, order: int
+) -> tuple[AnyArray, AnyArray]:
     """Of each turn's moments, in sd, and probabilities, from half of the points.
 
     A coarse level drops every second knot, and then every second point across. A fine one drops every second point of
@@ -72,11 +76,11 @@ def _halving_errors(knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray) ->
     across = rule.points.shape[0]
     if knots.far:
         half = xp.sum(xp.where(odd_knot[:, None] ^ rule.even, weights, 0.0), axis=3)
-        error, carried, gain = *_moved(z, along, half), 8 ** (1 / (across + 1)) - 1
+        error, carried, gain = *_moved(z, along, half), 2 ** (order / (across + 1)) - 1
         return error / gain, (carried + xp.abs(2 * xp.sum(half, axis=(1, 2)) - 1)) / gain
     every_second = np.tile(~odd_knot, modes)
-    error, mass_error = halving_errors(z.reshape(turns, -1), along.reshape(turns, -1), every_second)
-    half, gain = xp.sum(xp.where(rule.even, weights, 0.0), axis=3), 8 ** (1 / across) - 1
+    error, mass_error = halving_errors(z.reshape(turns, -1), along.reshape(turns, -1), every_second, order)
+    half, gain = xp.sum(xp.where(rule.even, weights, 0.0), axis=3), 2 ** (order / across) - 1
     moved, carried = _moved(z, along, half)
     return xp.maximum(error, moved / gain), mass_error + carried / gain
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from l2calib.engines.integrate.errors import halving_errors
 from l2calib.engines.integrate.rejection import Uniforms
-from l2calib.engines.integrate.shares import left_out, not_nan
+from l2calib.engines.integrate.shares import doubt, not_nan
 from l2calib.engines.modes import Modes
 from l2calib.numerics.namespace import AnyArray, namespace_of, softmax
 from l2calib.posterior.axes import Mixture, cell_middles
@@ -38,10 +38,10 @@ def _weigh(target: Target, axis: Mixture, position: AnyArray) -> tuple[AnyArray,
 def points_on_a_line(target: Target, modes: Modes, number: int) -> Points:
     """Weighted points, from looking at the density at so many."""
     line = _look(target, modes, number)
-    log_weights, taken = line.log_weights, 0.0
+    log_weights, unsure = line.log_weights, 0.0
     if target.log_share is not None:
         log_share = not_nan(target.log_share(line.z[:, None]))
-        log_weights, taken = log_weights + log_share, left_out(log_weights, log_share)
+        log_weights, unsure = log_weights + log_share, doubt(log_weights, log_share)
     weights = softmax(log_weights)
     error, mass_error = halving_errors(line.z, weights, np.arange(number) % 2 == 0)
     axis = Mixture(*(part[None] for part in line.axis))
@@ -51,7 +51,7 @@ def points_on_a_line(target: Target, modes: Modes, number: int) -> Points:
         error=error,
         marginals=lattice_marginal(line.z[None, None], weights[None, None], axis, 1 / number),
         mass_error=mass_error + weights[0] + weights[-1],
-        left_out=taken,
+        doubt=unsure,
     )
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.engines.integrate.across import Rule
-from l2calib.engines.modes import Modes, laplace
+from l2calib.engines.modes import Modes
 from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
-from l2calib.numerics.newton import climb, newton_step, scale_at
+from l2calib.numerics.newton import climb, laplace, newton_step, scale_at
 from l2calib.numerics.small_matrices import cholesky, diagonal
 from l2calib.posterior.points import Target
 
@@ -130,7 +130,7 @@ def _others(turns: np.ndarray, p: int) -> np.ndarray:
     return np.array([[j for j in range(p) if j != turn] for turn in turns])
 
 
-def _straight(modes: Modes, turns: np.ndarray, knots: Knots) -> Charts:
+def straight_charts(modes: Modes, turns: np.ndarray, knots: Knots) -> Charts:
     """The ridges of the Gaussians themselves."""
     xp, others = namespace_of(modes.factors), _others(turns, modes.centres.shape[1])
     # Modes come first where numbers are picked by the turn.
@@ -162,7 +162,7 @@ def ridge_charts(target: Target, modes: Modes, turns: np.ndarray, knots: Knots) 
     exactly. Far out on a banana it may lead astray, so knots that go far climb.
     """
     xp, p, half = namespace_of(modes.centres), modes.centres.shape[1], knots.half
-    straight, others = _straight(modes, turns, knots), _others(turns, p)
+    straight, others = straight_charts(modes, turns, knots), _others(turns, p)
     middle = straight.inner_centres[:, :, half : half + 1]
     # The first knot away from the middle starts on the straight chart; the others extrapolate the walk.
     nearest = straight.inner_centres[:, :, half - 1 : half + 2 : 2]  # (T, M, 2, d): to both sides

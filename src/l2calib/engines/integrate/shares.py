@@ -1,10 +1,10 @@
-"""What a target's share takes away of the points that an integration has chosen."""
+"""What a target's share does to the points that an integration has chosen."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from l2calib.numerics.namespace import AnyArray, namespace_of
+from l2calib.numerics.namespace import AnyArray, namespace_of, softmax
 
 
 def not_nan(value: AnyArray) -> AnyArray:
@@ -13,8 +13,8 @@ def not_nan(value: AnyArray) -> AnyArray:
     return xp.where(xp.isnan(value), -np.inf, value)
 
 
-def left_out(log_weights: AnyArray, log_share: AnyArray) -> AnyArray:
-    """The probability that shares take away of points."""
+def doubt(log_weights: AnyArray, log_share: AnyArray) -> AnyArray:
+    """What shares leave open at the points that they keep: nothing where every share is all or none."""
     xp = namespace_of(log_weights)
-    weights = xp.exp(log_weights - xp.max(log_weights))
-    return 1 - xp.sum(weights * xp.exp(log_share)) / xp.sum(weights)
+    weights = softmax(log_weights + log_share)
+    return 1 - xp.sum(weights * xp.exp(log_share))

@@ -10,7 +10,7 @@ from l2calib.engines.integrate.errors import turn_errors
 from l2calib.engines.integrate.levels import LEVELS, Level
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.integrate.ridge import Charts, ridge_charts
-from l2calib.engines.integrate.shares import left_out, not_nan
+from l2calib.engines.integrate.shares import doubt, not_nan
 from l2calib.engines.modes import Modes
 from l2calib.numerics.derivatives import OfRows
 from l2calib.numerics.namespace import AnyArray, log_sum_exp, loops_of, namespace_of, softmax
@@ -35,10 +35,10 @@ def points_along_ridges(target: Target, modes: Modes, level: int) -> Points:
     chosen = LEVELS[p][level]
     knots = chosen.knots
     z, log_weights, charts = _run(target, modes, np.arange(p), chosen)
-    xp, together, taken = namespace_of(z), log_weights.reshape(p, -1), 0.0
+    xp, together, unsure = namespace_of(z), log_weights.reshape(p, -1), 0.0
     if target.log_share is not None:
         log_share = not_nan(_in_blocks(target.log_share, target.terms, z.reshape(p, p, -1)))
-        together, taken = together + log_share, left_out(together[0], log_share[0])
+        together, unsure = together + log_share, doubt(together[0], log_share[0])
     weights = softmax(together).reshape(log_weights.shape)
     along, z_along = xp.sum(weights, axis=3), charts.outer.at(knots, knots.values)
     error, mass_error = turn_errors(knots, chosen.rule, z_along, weights, log_sum_exp(together, axis=1))
@@ -50,7 +50,7 @@ def points_along_ridges(target: Target, modes: Modes, level: int) -> Points:
         error=error,
         marginals=lattice_marginal(z_along, along, axis, Stretched.step(knots.spacing, knots.reach)),
         mass_error=mass_error,
-        left_out=taken,
+        doubt=unsure,
     )
 
 
