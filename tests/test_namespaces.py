@@ -114,6 +114,9 @@ class Shared:
         ratio = stats.norm.pdf(cut) / self.kept
         self.left_mean = self.mean - self.sd**2 / spread * ratio
         self.left_sd = self.sd * np.sqrt(1 - share * ratio * (cut + ratio))
+        z = np.linspace(self.mean - 8 * self.sd, self.mean + 8 * self.sd, 4001)
+        kept = stats.norm.pdf(z, self.mean, self.sd) * stats.norm.cdf((self.at - z) / self.width)
+        self.shared_again = kept @ stats.norm.cdf((self.at - z) / self.width) / kept.sum()
 
     def log_share(self, z: Any) -> Any:
         of = jax.scipy.special if isinstance(z, jax.Array) else special
@@ -129,7 +132,7 @@ class Shared:
 def test_a_share_takes_away_what_it_should(p: int, in_jax: bool) -> None:
     case = Shared(p)
     points, summary, _ = integrated(case.known, case.target(in_jax), compiled=in_jax)
-    assert points.left_out == pytest.approx(1 - case.kept, abs=Integrate().tolerance)
+    assert points.doubt == pytest.approx(1 - case.shared_again, abs=Integrate().tolerance)
     assert abs(summary.mean[0] - case.left_mean) / case.left_sd < summary.error
     assert abs(summary.sd[0] - case.left_sd) / case.left_sd < summary.error
     assert summary.error < Integrate().tolerance
@@ -149,10 +152,10 @@ def test_draws_are_of_what_a_share_has_left(p: int) -> None:
     assert abs(drawn.mean() - case.left_mean) < 4 * case.left_sd / np.sqrt(len(drawn))
 
 
-def test_nothing_is_left_out_without_shares() -> None:
+def test_there_is_no_doubt_without_shares() -> None:
     known = gaussian(2)
     points, _, _ = integrated(known, Target(known.log_density, known.starts), compiled=False)
-    assert points.left_out == 0
+    assert points.doubt == 0
 
 
 @pytest.mark.parametrize("case", ["Gaussian, p = 1", "Gaussian, p = 3", "two modes, p = 2"])

@@ -14,7 +14,7 @@ from tests.small_study import TARGET, block, plan
 
 CONTRACT = (
     "configuration, n, errors, method, parameter, replications, failed, mean_posterior_mean, mean_posterior_sd, "
-    "coverage, coverage_se, bias, sampling_sd, seconds_per_calibration, "
+    "coverage, coverage_se, bias, sampling_sd, mean_length, seconds_per_calibration, "
     "bias_se, mean_posterior_sd_se, interpolated, coverage_otherwise, target, statuses, levels, seed"
 )
 

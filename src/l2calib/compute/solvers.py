@@ -231,7 +231,7 @@ def _on_line(components: Components, prior: Prior) -> Components:
         return components.log_density(index, _from_line(prior, z)) + slope.reshape(z.shape[:-1])
 
     log_share = None if share is None else lambda index, z: share(index, _from_line(prior, z))
-    return Components(components.number, log_density, log_share)
+    return Components(components.number, components.power, log_density, log_share)
 
 
 def _from_line(prior: Prior, z: AnyArray) -> AnyArray:

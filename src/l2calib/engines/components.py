@@ -31,8 +31,8 @@ from l2calib.posterior.series import lattice_marginal
 
 _MODES = 3
 _FURTHER = 6  # modes of components, besides the largest of each
-_LOOKS = 2  # at the posterior, from starts that are about modes
-_STEPS = 6  # of the climbs in components, which begin at modes of the posterior
+_LOOKS = 2  # from where modes are about
+_STEPS = 8  # of the climbs in components, which begin at modes of the posterior
 _SAME = 4.0  # squared distance of summits that are one mode, in sd
 _BEND = 2.0
 _LOOKED_AT = 64  # points at which it is asked how sure a minimum is
@@ -44,16 +44,17 @@ class _Level(NamedTuple):
     shared: int  # how many points of a lattice, the heaviest, are asked for their share
 
 
-def _level(dimension: int, spacing: float, half: int, inner_spacing: float, reach: float, shared: int) -> _Level:
-    return _Level(
-        Knots(half, spacing, _BEND, far=False), lattice(dimension - 1, inner_spacing, reach, _BEND), shared
-    )
+def _level(
+    dimension: int, spacing: float, half: int, inner_spacing: float, reach: float, shared: int
+) -> _Level:
+    knots = Knots(half, spacing, _BEND, far=False)
+    return _Level(knots, lattice(dimension - 1, inner_spacing, reach, _BEND), shared)
 
 
 LEVELS = {
     2: (_level(2, 0.6, 10, 1.2, 4.9, 160), _level(2, 0.4, 18, 0.8, 5.6, 500)),
-    3: (_level(3, 0.6, 10, 1.4, 4.3, 400), _level(3, 0.45, 16, 1.1, 5.6, 1600)),
-    4: (_level(4, 0.7, 8, 1.6, 4.9, 1200), _level(4, 0.55, 12, 1.3, 5.3, 4800)),
+    3: (_level(3, 0.6, 10, 1.2, 4.9, 300), _level(3, 0.45, 16, 1.0, 5.6, 1600)),
+    4: (_level(4, 0.7, 9, 1.4, 4.9, 900), _level(4, 0.55, 12, 1.2, 5.3, 4800)),
 }
 
 
@@ -86,7 +87,11 @@ class _Several(NamedTuple):
 
 
 def _modes_of(components: Components, modes: Modes) -> _Several:
-    """Where the climbs in every component end, from modes of the posterior."""
+    """Where the climbs in every component end, from modes of the posterior.
+
+    Far out on a t distribution there is no curvature to climb by: it is climbed by the quadratic form that it is a power
+    of.
+    """
     xp = namespace_of(modes.centres)
     number, (several, p) = components.number, modes.centres.shape
     every = np.arange(number)
@@ -97,7 +102,16 @@ def _modes_of(components: Components, modes: Modes) -> _Several:
     def of_all(each: AnyArray) -> AnyArray:
         return xp.broadcast_to(each, (number, *each.shape)).reshape(number * several, *each.shape[1:])
 
-    summits = climb(differences_of_rows(density), of_all(modes.centres), of_all(modes.conditional_sd), _STEPS)
+    starts, scale = of_all(modes.centres), of_all(modes.conditional_sd)
+    heights = density(starts)
+
+    def square(rows: AnyArray) -> AnyArray:
+        """Minus what of a t distribution is a quadratic form, in units of its value at the start."""
+        gain = density(rows).reshape(number * several, -1) - heights[:, None]
+        return -xp.exp(-gain / components.power).reshape(-1)
+
+    near = climb(differences_of_rows(square), starts, scale, _STEPS)
+    summits = climb(differences_of_rows(density), near.z, scale, _LOOKS)
     centres, factors, log_mass = laplace(summits)
     log_mass = xp.where(xp.isfinite(log_mass) & xp.isfinite(of_all(modes.log_mass)), log_mass, -np.inf)
     centres, factors = centres.reshape(number, several, p), factors.reshape(number, several, p, p)

@@ -63,7 +63,7 @@ _STARTS = 6  # low minima of the sum of squares that are looked at
 _COMPARED = 8  # low minima of the distance that every theta is compared with
 _POLISH = 12  # steps of Newton's method
 _FIRST_SCALE = 0.1  # of differences, in sd of the prior; the climbs find their own
-_KEPT_PSI = {1: 24, 2: 64}
+_KEPT_PSI = {1: 24, 2: 96}
 _KEPT_PSI_BEYOND = 128
 _KEPT_WITH_FEW = 256  # psi of several inputs, of which few observations tell little
 _FEW = 40
@@ -72,6 +72,7 @@ _COVERAGE = Coverage(captured=0.99995, temper=0.8)
 _FIRST_PSI, _FIRST_KAPPA = 5, 3  # of rho, where only the place of the posterior is looked for
 _FIRST_STEPS = 5  # of the climbs there
 _PSI_AT_ONCE = 4  # of the lattice: more fill no cache in a batch, fewer are slow in NumPy
+_REFERRED, _NODES = (64, 56, 80, 96), (32, 28, 40, 48)  # thetas and nodes of rho, by parameters
 _CHECKED = 12  # thetas at which the nodes of rho are checked
 _SPREAD = 1.4  # of the thetas at which they are chosen, in sd: the tails are to be right as well
 _FAR, _FAR_WEIGHT = 12, 0.05  # thetas all over the prior, where a tail must not be taken for a mode, and what they count
@@ -259,7 +260,7 @@ class ProjectedBias:
             kept = _is_minimum(view, detail, flat, flat_slopes, bias)[0].reshape(theta.shape[:2])
             return xp.where(kept | (xp.asarray(index)[:, None] == number), 0.0, -np.inf)
 
-        return Components(number + 1, log_density, log_share)
+        return Components(number + 1, view.observations / 2, log_density, log_share)
 
     def workload(self, experiment: Experiment) -> Workload:
         n, p = experiment.observations, experiment.parameters
@@ -399,12 +400,12 @@ class _LookedAt(NamedTuple):
 
 def _referred(p: int) -> int:
     """At how many thetas the nodes of rho are chosen."""
-    return 32 + 10 * p
+    return _REFERRED[min(p, len(_REFERRED)) - 1]
 
 
 def _rows_of_nodes(p: int) -> int:
     """How many nodes there are."""
-    return 20 + 4 * p
+    return _NODES[min(p, len(_NODES)) - 1]
 
 
 @functools.cache

@@ -25,10 +25,12 @@ _FIRST_SCALE = 0.1  # of the prior's sd: most posteriors are narrower, and the s
 class Components(NamedTuple):
     """A density on the line as a sum of `number` densities, each evaluated by itself.
 
-    The functions take components (S,) and points z (S, n, p) for each, and return (S, n).
+    The functions take components (S,) and points z (S, n, p) for each, and return (S, n). Each density is about a
+    quadratic form to the power of minus `power`, as a t distribution is.
     """
 
     number: int
+    power: float
     log_density: Callable[[AnyArray, AnyArray], AnyArray]
     log_share: Callable[[AnyArray, AnyArray], AnyArray] | None = None  # as that of a target
 

@@ -15,8 +15,8 @@ from l2calib.errors import DataError, Status
 class Batch:
     """Posterior summaries of many datasets of one experiment, a row each.
 
-    `mean`, `sd` and `theta_hat` are (B, p), `quantiles` is (B, p, 3) at 2.5, 50 and 97.5 percent; `gamma`, `sigma2` and
-    `kappa` are (B,) and `psi` is (B, k), None where the method has none; `status` holds `Status` values, `error` the
+    `mean`, `sd` and `theta_hat` are (B, p), `quantiles` is (B, p, 3) at 2.5, 50 and 97.5 percent; `gamma`, `sigma2`,
+    `kappa` and `no_process` are (B,) and `psi` is (B, k), None where the method has none; `status` holds `Status` values, `error` the
     numerical error in posterior standard deviations.
     """
 
@@ -67,6 +67,10 @@ class Batch:
     @property
     def kappa(self) -> np.ndarray | None:
         return self._learnt("kappa")
+
+    @property
+    def no_process(self) -> np.ndarray | None:
+        return self._learnt("no_process")
 
     def _learnt(self, name: str) -> np.ndarray | None:
         value = getattr(self.solution.fit, name)

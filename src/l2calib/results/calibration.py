@@ -56,7 +56,8 @@ class Calibration:
 
     `rows` is the table of `summary` as numbers by parameter and column. `theta_hat` is the estimate that the method
     starts from. `numerical_error` is in posterior standard deviations; for draws, it is the Monte Carlo error of the
-    mean. `gamma`, `sigma2` and `rho` are None where the method has none. `diagnostics` are those of Markov chains
+    mean. `gamma`, `sigma2`, `rho` and `no_process`, the probability that the model has no bias, are None where the method
+    has none; what is in `rho` is not a number where no process is more probable than one. `diagnostics` are those of Markov chains
     (r_hat, ess, divergences), empty otherwise, and `level` is the refinement of the engine that sufficed. `problem` is
     None where a file was loaded without it.
     """
@@ -68,6 +69,7 @@ class Calibration:
     gamma: float | None
     sigma2: float | None
     rho: Rho | None
+    no_process: float | None
     status: Status
     numerical_error: float
     diagnostics: dict[str, np.ndarray]
@@ -166,6 +168,7 @@ class Calibration:
             "gamma": _number(self.gamma),
             "sigma2": _number(self.sigma2),
             "rho": None if rho is None else {"psi": [_number(v) for v in rho.psi], "kappa": _number(rho.kappa)},
+            "no_process": _number(self.no_process),
             "engine": self.engine,
             "status": str(self.status),
             "seconds": _number(self.seconds),

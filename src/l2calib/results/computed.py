@@ -100,6 +100,7 @@ def computed(posterior: Computed, seed: int, seconds: float) -> Calibration:
         gamma=_optional(fit.gamma),
         sigma2=_optional(fit.sigma2),
         rho=None if fit.psi is None or fit.kappa is None else Rho(np.asarray(fit.psi), float(fit.kappa)),
+        no_process=_optional(fit.no_process),
         diagnostics={name: np.asarray(value) for name, value in (posterior.points.diagnostics or {}).items()},
         seed=seed,
         seconds=seconds,

@@ -128,6 +128,7 @@ def restored(held: Held, problem: Problem | None) -> Calibration:
         gamma=held.optional("gamma"),
         sigma2=held.optional("sigma2"),
         rho=_rho(held),
+        no_process=held.optional("no_process"),
         diagnostics=_diagnostics(held),
         seed=int(held.attribute("seed")),
         seconds=float(held.attribute("seconds")),

@@ -98,6 +98,7 @@ def _attributes(result: Calibration, problem: Problem) -> dict[str, Any]:
         "sigma2": result.sigma2,
         "psi": None if rho is None else rho.psi,
         "kappa": None if rho is None else rho.kappa,
+        "no_process": result.no_process,
         "level": result.level,
     }
     return {
