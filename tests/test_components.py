@@ -47,7 +47,9 @@ class Mixture:
         def log_density(z):
             return log_sum_exp(self.log_terms(every, xp.broadcast_to(z, (4, *z.shape))), axis=0)
 
-        return Target(log_density, xp.asarray(self.centres[:2]), components=Components(4, (FREEDOM + self.p) / 2, self.log_terms))
+        return Target(
+            log_density, xp.asarray(self.centres[:2]), components=Components(4, (FREEDOM + self.p) / 2, self.log_terms)
+        )
 
     def known(self, j):
         """Mean, sd and quantiles of one coordinate."""

@@ -126,7 +126,18 @@ def test_a_result_has_its_name_its_shape_and_its_json(method):
     assert (table["q2.5"] < table["q50"]).all()
     assert (table["q50"] < table["q97.5"]).all()
     entry = result.as_json()
-    assert list(entry) == ["method", "parameters", "theta_hat", "gamma", "sigma2", "rho", "no_process", "engine", "status", "seconds"]
+    assert list(entry) == [
+        "method",
+        "parameters",
+        "theta_hat",
+        "gamma",
+        "sigma2",
+        "rho",
+        "no_process",
+        "engine",
+        "status",
+        "seconds",
+    ]
     if not is_known(method):
         assert (entry["rho"] is None) == (method.smoothing is None)
     else:

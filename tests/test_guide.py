@@ -28,7 +28,18 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if guide.blocks(page, "python", "console")]
 PARAMETER_KEYS = ["mean", "sd", "q2.5", "q50", "q97.5"]
-RESULT_KEYS = ["method", "parameters", "theta_hat", "gamma", "sigma2", "rho", "no_process", "engine", "status", "seconds"]
+RESULT_KEYS = [
+    "method",
+    "parameters",
+    "theta_hat",
+    "gamma",
+    "sigma2",
+    "rho",
+    "no_process",
+    "engine",
+    "status",
+    "seconds",
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

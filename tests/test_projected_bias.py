@@ -72,7 +72,9 @@ def at_every_kappa(rotated, responses):
     """A node for every kappa."""
     times = KAPPA.shape[1]
     repeated = Rotated(*(np.repeat(each, times, axis=0) if each.ndim else each for each in rotated))
-    return nodes_of(repeated, RotatedResponses(*(np.repeat(each, times, axis=0) for each in responses)), np.log(KAPPA[0]))
+    return nodes_of(
+        repeated, RotatedResponses(*(np.repeat(each, times, axis=0) for each in responses)), np.log(KAPPA[0])
+    )
 
 
 class Computed(NamedTuple):
@@ -190,7 +192,6 @@ def test_one_text_serves_numpy_and_jax():
     assert all(type(each) is np.ndarray for each in jax.tree.leaves(plain))
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(compiled), strict=True):
         assert np.asarray(other) == pytest.approx(one, rel=1e-9, abs=1e-9)
-
 
 
 def test_nodes_with_rows_of_their_own_are_nodes_with_all_rows():

@@ -92,9 +92,9 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
             f"{type(posterior).__name__}; return one of the two."
         )
     last = engine.levels(experiment.parameters) - 1
-    if isinstance(posterior, DensityOfRows) and posterior.components is not None and isinstance(engine, Integrate):
-        if experiment.parameters > 1:
-            return ByComponents(method, experiment.prior, engine, 0, posterior.components.number)
+    components = posterior.components if isinstance(posterior, DensityOfRows) else None
+    if components is not None and isinstance(engine, Integrate) and experiment.parameters > 1:
+        return ByComponents(method, experiment.prior, engine, 0, components.number)
     return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
 
 

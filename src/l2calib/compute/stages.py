@@ -30,7 +30,7 @@ S = TypeVar("S")
 V = TypeVar("V")
 D = TypeVar("D")
 
-_MOST_DOUBT = 0.2  # whether theta is the minimiser, on average over a posterior: more, and the data leave open which minimum it is
+_MOST_DOUBT = 0.2  # whether theta is the minimiser, on average: beyond, the data leave open which minimum it is
 _FEWEST_DRAWS = 256  # at once: a program is made for a number of draws
 
 

@@ -2,8 +2,8 @@
 
 A posterior in which rho is integrated is a sum over rho, and given rho it is about a t distribution: a component. On a
 lattice in the coordinates of a Gaussian that is fitted to it, a component is integrated with few points, each of which
-needs one term of the sum where the posterior itself needs all of them; and the heavy tails of the sum are light tails of
-a wide component. As in the integration of a posterior as a whole (`turns`), parameters take turns, so that every
+needs one term of the sum where the posterior itself needs all of them; and the heavy tails of the sum are light tails
+of a wide component. As in the integration of a posterior as a whole (`turns`), parameters take turns, so that every
 marginal comes from regular lattices.
 
 A component may have several modes: each has a lattice, and they share the component among them.
@@ -17,7 +17,7 @@ import numpy as np
 
 from l2calib.engines.integrate.across import Rule, lattice
 from l2calib.engines.integrate.errors import SIXTH, turn_errors
-from l2calib.engines.integrate.ridge import Charts, Knots, straight_charts
+from l2calib.engines.integrate.ridge import Knots, straight_charts
 from l2calib.engines.integrate.shares import not_nan
 from l2calib.engines.modes import Modes, Survey
 from l2calib.errors import Status
@@ -44,9 +44,7 @@ class _Level(NamedTuple):
     shared: int  # how many points of a lattice, the heaviest, are asked for their share
 
 
-def _level(
-    dimension: int, spacing: float, half: int, inner_spacing: float, reach: float, shared: int
-) -> _Level:
+def _level(dimension: int, spacing: float, half: int, inner_spacing: float, reach: float, shared: int) -> _Level:
     knots = Knots(half, spacing, _BEND, far=False)
     return _Level(knots, lattice(dimension - 1, inner_spacing, reach, _BEND), shared)
 
@@ -89,8 +87,8 @@ class _Several(NamedTuple):
 def _modes_of(components: Components, modes: Modes) -> _Several:
     """Where the climbs in every component end, from modes of the posterior.
 
-    Far out on a t distribution there is no curvature to climb by: it is climbed by the quadratic form that it is a power
-    of.
+    Far out on a t distribution there is no curvature to climb by: it is climbed by the quadratic form of which it is a
+    power.
     """
     xp = namespace_of(modes.centres)
     number, (several, p) = components.number, modes.centres.shape

@@ -9,12 +9,9 @@ import numpy as np
 from l2calib.numerics.namespace import AnyArray, log_sum_exp, namespace_of
 from l2calib.numerics.newton import climb, laplace
 from l2calib.numerics.small_matrices import (
-    cholesky,
     diagonal,
     forward,
-    inverse,
     lower_solve,
-    on_diagonal,
 )
 from l2calib.posterior.points import Target
 

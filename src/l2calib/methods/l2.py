@@ -75,7 +75,10 @@ _PSI_AT_ONCE = 4  # of the lattice: more fill no cache in a batch, fewer are slo
 _REFERRED, _NODES = (64, 56, 80, 96), (32, 28, 40, 48)  # thetas and nodes of rho, by parameters
 _CHECKED = 12  # thetas at which the nodes of rho are checked
 _SPREAD = 1.4  # of the thetas at which they are chosen, in sd: the tails are to be right as well
-_FAR, _FAR_WEIGHT = 12, 0.05  # thetas all over the prior, where a tail must not be taken for a mode, and what they count
+_FAR, _FAR_WEIGHT = (
+    12,
+    0.05,
+)  # thetas all over the prior, where a tail must not be taken for a mode, and what they count
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
 _LEARNT_FROM = 384  # points, for what is said of the posterior as a whole
 _CURVE_STEP = 1e-4  # of second differences of the model, in its own size: half of the digits
@@ -180,7 +183,7 @@ class ProjectedBias:
         response = _Response(span.project(y), span.outside(y))
 
         def by_squares(z: AnyArray) -> AnyArray:
-            return -view.observations / 2 * xp.log(_square(view, response, view.at_design.values(prior.from_line(z))))
+            return -view.observations / 2 * xp.log(_square(response, view.at_design.values(prior.from_line(z))))
 
         first = shared.by_squares.thetas[lowest_candidates(shared.by_squares, response.values, _STARTS)]
         starts, heights = _climbed(by_squares, prior.to_line(first))
@@ -264,10 +267,10 @@ class ProjectedBias:
 
     def workload(self, experiment: Experiment) -> Workload:
         n, p = experiment.observations, experiment.parameters
-        m, l = experiment.design_span.dimension, experiment.node_span.dimension
-        wide = min(n, m + l + 1)
+        m, at_nodes = experiment.design_span.dimension, experiment.node_span.dimension
+        wide = min(n, m + at_nodes + 1)
         pairs = (2 * p + 1) * (p + 1)
-        referred = n * pairs * (_referred(p) + _CHECKED) + _rows_of_nodes(p) * wide * (m + l + 1)
+        referred = n * pairs * (_referred(p) + _CHECKED) + _rows_of_nodes(p) * wide * (m + at_nodes + 1)
         return Workload(fitting=max(64 * n, referred), per_evaluation=_rows_of_nodes(p) * (wide + m) // 2)
 
     def _nodes(
@@ -302,7 +305,7 @@ class ProjectedBias:
         rows = rows * np.where(np.arange(len(z)) < far, _FAR_WEIGHT, 1.0)[:, None]
         place, weight = sparse_weights(rows[:chosen], _rows_of_nodes(p))
         wrong = xp.log(rows[chosen:][:, place] @ weight + xp.exp(none - total)[chosen:])
-        heights = (total + measure + xp.sum(prior.log_slope(z), axis=-1) )[chosen:] - log_spread[_referred(p) :]
+        heights = (total + measure + xp.sum(prior.log_slope(z), axis=-1))[chosen:] - log_spread[_referred(p) :]
         wrong = xp.where(xp.isfinite(wrong), wrong, 0.0)
         heavy = softmax(xp.where(xp.isfinite(heights), heights, -np.inf))
         error = xp.sqrt(xp.sum(heavy * (wrong - xp.sum(heavy * wrong)) ** 2))
@@ -326,7 +329,7 @@ class ProjectedBias:
         xp = namespace_of(modelled)
         if self.no_process == 0:
             return xp.full(modelled.shape[0], -np.inf)
-        return np.log(self.no_process) - view.observations / 2 * xp.log(_square(view, response, modelled))
+        return np.log(self.no_process) - view.observations / 2 * xp.log(_square(response, modelled))
 
     def _log_measure(self, prior: Prior, view: _View, slopes: Slopes, theta: AnyArray) -> AnyArray:
         """The log density of the prior, with the volume of the model's functions for what is uniform."""
@@ -351,7 +354,7 @@ class ProjectedBias:
         bias = xp.where((share[:-1] > 0)[:, None], bias, 0.0)
         at_nodes = view.at_nodes.values(theta)
         kappa = xp.exp(detail.nodes.log_kappa)[:, None]
-        squares = xp.concatenate([kappa * looked.terms.quadratic, _square(view, detail.response, modelled)[None]])
+        squares = xp.concatenate([kappa * looked.terms.quadratic, _square(detail.response, modelled)[None]])
         sigma2 = xp.sum(xp.where(share > 0, share * squares, 0.0), axis=0) / (view.observations - 2)
         mu = at_nodes.T + xp.sum(share[:-1, None] * bias, axis=0)
         return _LookedAt(slopes, at_nodes, share, bias, mu, sigma2)
@@ -433,7 +436,7 @@ def _references(centres: AnyArray, factors: AnyArray, log_mass: AnyArray) -> tup
     return z, -np.sum(normals**2, axis=1) / 2 - log_size
 
 
-def _square(view: _View, response: _Response, modelled: AnyArray) -> AnyArray:
+def _square(response: _Response, modelled: AnyArray) -> AnyArray:
     """The sum of squares (N,), for rows of the model in its span at the design."""
     return namespace_of(modelled).sum((modelled - response.values) ** 2, axis=1) + response.outside
 

@@ -15,8 +15,9 @@ has p positive and p negative eigenvalues: the first block is a square, and minu
 conditional variance and of a square. So two small Cholesky factors give its determinant and its inverse, without the
 cancellation that an expansion about a nearly singular M would bring.
 
-sigma2 is integrated out under 1/sigma2. Slopes have rows of theta as their first axis; in what is computed of them rows are
-the last one, along which thousands are vectorised. All of it is written for NumPy and for JAX, whichever the arrays are.
+sigma2 is integrated out under 1/sigma2. Slopes have rows of theta as their first axis; in what is computed of them rows
+are the last one, along which thousands are vectorised. All of it is written for NumPy and for JAX, whichever the arrays
+are.
 """
 
 from __future__ import annotations
@@ -146,7 +147,9 @@ def lattice_terms(
     seen = _seen(rotated.basis, rotated.cross, rotated.big_h, responses.y, modelled, slopes)
     columns = [*seen.t, *seen.b, seen.residual]
     rows, others = np.triu_indices(len(columns))
-    products = xp.stack([columns[i] * columns[j] for i, j in zip(rows, others, strict=True)], axis=2)  # (w, s, pairs, N)
+    products = xp.stack(
+        [columns[i] * columns[j] for i, j in zip(rows, others, strict=True)], axis=2
+    )  # (w, s, pairs, N)
     w, s, pairs, number = products.shape
     table = xp.matmul(1 / diagonal, products.reshape(w, s, -1)).reshape(w, -1, pairs, number)
     place = {(int(i), int(j)): at for at, (i, j) in enumerate(zip(rows, others, strict=True))}
@@ -204,9 +207,7 @@ class _Seen(NamedTuple):
     h: list[list[AnyArray]]
 
 
-def _seen(
-    basis: AnyArray, cross: AnyArray, big_h: AnyArray, y: AnyArray, modelled: AnyArray, slopes: Slopes
-) -> _Seen:
+def _seen(basis: AnyArray, cross: AnyArray, big_h: AnyArray, y: AnyArray, modelled: AnyArray, slopes: Slopes) -> _Seen:
     xp, p = namespace_of(modelled), slopes.at_nodes.shape[-1]
     at_design = _through(basis, [*_rows_last(slopes.at_design), xp.swapaxes(modelled, -2, -1)])
     q = _rows_last(slopes.at_nodes)
@@ -226,10 +227,7 @@ def _through(maps: AnyArray, columns: list[AnyArray]) -> list[AnyArray]:
     xp = namespace_of(maps)
     w, s, m = maps.shape
     together = xp.concatenate(columns, axis=-1)
-    if together.ndim == 2:
-        found = xp.matmul(maps.reshape(w * s, m), together)
-    else:
-        found = xp.matmul(maps, together)
+    found = xp.matmul(maps.reshape(w * s, m) if together.ndim == 2 else maps, together)
     found = found.reshape(w, s, len(columns), -1)
     return [found[:, :, i] for i in range(len(columns))]
 

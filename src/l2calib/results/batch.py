@@ -16,8 +16,8 @@ class Batch:
     """Posterior summaries of many datasets of one experiment, a row each.
 
     `mean`, `sd` and `theta_hat` are (B, p), `quantiles` is (B, p, 3) at 2.5, 50 and 97.5 percent; `gamma`, `sigma2`,
-    `kappa` and `no_process` are (B,) and `psi` is (B, k), None where the method has none; `status` holds `Status` values, `error` the
-    numerical error in posterior standard deviations.
+    `kappa` and `no_process` are (B,) and `psi` is (B, k), None where the method has none; `status` holds `Status`
+    values, `error` the numerical error in posterior standard deviations.
     """
 
     method: str

@@ -61,9 +61,7 @@ def _disagreement(rule: Rule, weights: AnyArray, log_masses: AnyArray) -> AnyArr
     return xp.max(xp.expm1(unexplained))
 
 
-def _halving_errors(
-    knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray, order: int
-) -> tuple[AnyArray, AnyArray]:
+def _halving_errors(knots: Knots, rule: Rule, z: AnyArray, weights: AnyArray, order: int) -> tuple[AnyArray, AnyArray]:
     """Of each turn's moments, in sd, and probabilities, from half of the points.
 
     A coarse level drops every second knot, and then every second point across. A fine one drops every second point of
