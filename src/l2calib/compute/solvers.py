@@ -10,17 +10,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from l2calib.engines.components import LEVELS as COMPONENT_LEVELS
-from l2calib.engines.components import lattices_of, points_of_components, points_per_lattice, survey_starts
 from l2calib.engines.engine import Engine
+from l2calib.engines.importance import ROUNDS, points_by_importance
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
-from l2calib.engines.modes import Survey
+from l2calib.engines.modes import Modes, Survey
+from l2calib.engines.proposed import EVALUATIONS, points_of_proposals
 from l2calib.errors import MethodError, Status, whole_number
 from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.namespace import AnyArray, namespace_of
-from l2calib.posterior.points import Components, Points, Target, target_of
+from l2calib.posterior.points import Points, Proposals, Target, target_of
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 
@@ -92,9 +92,9 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
             f"{type(posterior).__name__}; return one of the two."
         )
     last = engine.levels(experiment.parameters) - 1
-    components = posterior.components if isinstance(posterior, DensityOfRows) else None
-    if components is not None and isinstance(engine, Integrate) and experiment.parameters > 1:
-        return ByComponents(method, experiment.prior, engine, 0, components.number)
+    proposed = isinstance(posterior, DensityOfRows) and posterior.proposals is not None
+    if proposed and isinstance(engine, Integrate):
+        return ByProposals(method, experiment.prior, engine, 0)
     return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
 
 
@@ -212,75 +212,62 @@ def _target_of_rows(posterior: DensityOfRows, prior: Prior, starts: AnyArray) ->
 
     share = posterior.log_share
     log_share = None if share is None else lambda z: share(prior.from_line(z))
+
+    def log_density_and_share(z: AnyArray) -> tuple[AnyArray, AnyArray]:
+        assert posterior.log_density_and_share is not None
+        found, kept = posterior.log_density_and_share(prior.from_line(z))
+        return found + namespace_of(z).sum(prior.log_slope(z), axis=-1), kept
+
     return Target(
         log_density,
         prior.to_line(starts),
         posterior.terms,
         log_share=log_share,
         own_jet=posterior.jet_of_rows(log_density),
-        components=None if posterior.components is None else _on_line(posterior.components, prior),
+        proposals=posterior.proposals,
+        log_density_and_share=None if posterior.log_density_and_share is None else log_density_and_share,
     )
 
 
-def _on_line(components: Components, prior: Prior) -> Components:
-    """Of z instead of theta."""
-    share = components.log_share
-
-    def log_density(index: AnyArray, z: AnyArray) -> AnyArray:
-        slope = namespace_of(z).sum(prior.log_slope(z.reshape(-1, z.shape[-1])), axis=-1)
-        return components.log_density(index, _from_line(prior, z)) + slope.reshape(z.shape[:-1])
-
-    log_share = None if share is None else lambda index, z: share(index, _from_line(prior, z))
-    return Components(components.number, components.power, log_density, log_share)
+_FEW_POINTS_ERROR = 0.2  # that four times as many points bring down
 
 
-def _from_line(prior: Prior, z: AnyArray) -> AnyArray:
-    return prior.from_line(z.reshape(-1, z.shape[-1])).reshape(z.shape)
+def _proposals(target: Target) -> Proposals:
+    assert target.proposals is not None
+    return target.proposals
 
 
 @dataclass(frozen=True)
-class ByComponents(ByEngine[V, D]):
-    """A density that is a sum of simple ones: by points of their own, and by the engine where these do not suffice."""
+class ByProposals(ByEngine[V, D]):
+    """A density whose method knows about where it is: by points of that, or where they do not suffice by importance."""
 
     engine: Integrate
-    number: int  # of the components
 
-    surveys = True
-
-    @property
-    def last_level(self) -> int:
-        return self._before + super().last_level
+    last_level = 2
 
     @property
-    def _before(self) -> int:
-        """The levels before the engine's."""
-        return len(COMPONENT_LEVELS[self.prior.dimension])
+    def tolerance(self) -> float:
+        """Ten times that of an engine: interval ends that are off by so much cover by 0.003 more or less."""
+        return 10 * self.engine.tolerance
 
     def evaluations(self, level: int) -> int:
-        """Of the whole density; of a component each is a small part of one."""
-        if level >= self._before:
-            return super().evaluations(level - self._before)
-        points = points_per_lattice(self.prior.dimension, level)
-        return lattices_of(self.number) * points // self.number
+        return sum(ROUNDS[self.prior.dimension]) if level == self.last_level else EVALUATIONS[level]
 
     def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
-        if level + 1 < self._before:
-            return np.full(error.shape, level + 1)
-        if level < self._before:
-            return np.full(error.shape, self._before + self.engine.far_level(self.prior.dimension))
-        return self._before + super().next_level(level - self._before, error, missed)
+        """More points where these are but few; others where they do not reach."""
+        reached = (missed <= self.tolerance) & (error < _FEW_POINTS_ERROR) & (level == 0)
+        return np.where(reached, 1, self.last_level)
 
     def survey(self, view: V, fit: Fit[D]) -> Survey:
-        return survey_starts(self._target(view, fit))
+        return Survey(*_proposals(self._target(view, fit)).gaussians())
 
     def _points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
-        if level < self._before:
-            return points_of_components(target, survey, level)
-        return super()._points(target, self.engine.survey(target), level - self._before, key)
+        if level < self.last_level:
+            return points_of_proposals(target, level)
+        return points_by_importance(target, Modes(*survey))
 
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
-        first = self.engine.far_level(self.prior.dimension)
-        return super().draws(max(level - self._before, first), number, view=view, fit=fit, key=key)
+        return super().draws(self.engine.far_level(self.prior.dimension), number, view=view, fit=fit, key=key)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.numerics.namespace import AnyArray, log_sum_exp, namespace_of
-from l2calib.numerics.newton import climb, laplace
+from l2calib.numerics.newton import Summit, climb, laplace
 from l2calib.numerics.small_matrices import (
     diagonal,
     forward,
@@ -48,6 +48,10 @@ class Modes(NamedTuple):
         white = forward(factors, [z[i] - centres[..., i] for i in range(len(z))])
         return log_peak - sum(each**2 for each in white) / 2
 
+    def apart(self, keep: int) -> tuple[Modes, AnyArray]:
+        """See `Survey.largest`."""
+        return Survey(*self).largest(keep)
+
     def log_shares(self, z: AnyArray) -> AnyArray:
         """Log partition of unity (M, ...) at z (p, ...): the share of each Gaussian in their mixture."""
         log_bells = self.log_bells(z)
@@ -87,10 +91,14 @@ class Survey(NamedTuple):
 def survey_modes(target: Target, starts: AnyArray) -> Survey:
     """Climb from every start (S, p) and fit a Gaussian at each summit."""
     xp = namespace_of(starts)
-    summits = climb(target.jet, starts, xp.broadcast_to(target.scale, starts.shape), _NEWTON_STEPS)
+    return survey_climbs(climb(target.jet, starts, xp.broadcast_to(target.scale, starts.shape), _NEWTON_STEPS))
+
+
+def survey_climbs(summits: Summit) -> Survey:
+    """A Gaussian at each summit; a climb that was cut short on a slope only counts when there is nothing better."""
     centres, factors, log_mass = laplace(summits)
+    xp = namespace_of(log_mass)
     log_mass = xp.where(xp.isnan(log_mass), -np.inf, log_mass)
-    # A climb that was cut short on a slope is no mode; it only counts when there is nothing better.
     arrived = summits.decrement < _ARRIVED
     log_mass = xp.where(arrived | ~xp.any(arrived), log_mass, -np.inf)
     return Survey(centres, factors, log_mass)

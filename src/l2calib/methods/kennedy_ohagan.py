@@ -34,6 +34,7 @@ from l2calib.process.lattice import (
     look_at_projected,
     window_of,
 )
+from l2calib.process.spectrum import Functionals
 from l2calib.smoothers.gcv import GCV, Choice
 from l2calib.smoothers.grid import SmootherTables
 
@@ -144,7 +145,13 @@ class KennedyOHagan:
         tables = self.smoother.prepare(experiment, with_model=True)
         spectrum, complete = tables.spectrum.at(tables.searched), tables.complete[tables.searched]
         lattice = lattice_over(
-            spectrum, complete, experiment, self.smoother.correlation, self.psi_prior, self.kappa_prior
+            spectrum,
+            complete,
+            Functionals.of(experiment),
+            experiment.design_span.basis,
+            self.smoother.correlation,
+            self.psi_prior,
+            self.kappa_prior,
         )
         return Prepared(_Shared(tables, loss_candidates(L2(), experiment), lattice), _view(experiment))
 

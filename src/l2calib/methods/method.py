@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runti
 from l2calib.numerics.arrays import Array
 from l2calib.numerics.derivatives import Jet, OfRows, jet_of_rows
 from l2calib.numerics.namespace import AnyArray
-from l2calib.posterior.points import Components
+from l2calib.posterior.points import Proposals
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 from l2calib.smoothers.gcv import GCV, Choice
@@ -77,7 +77,8 @@ class DensityOfRows(NamedTuple):
     error: AnyArray | float = 0.0  # what is not exact in the density itself, in posterior standard deviations
     learnt: Callable[[AnyArray, AnyArray], Learnt] | None = None  # from rows of theta (N, p) and their weights (N,)
     jet_of_rows: Callable[[OfRows], Jet] = jet_of_rows  # its derivatives, which only say where to look
-    components: Components | None = None  # of theta instead of z
+    proposals: Proposals | None = None
+    log_density_and_share: Callable[[AnyArray], tuple[AnyArray, AnyArray]] | None = None  # both in one, if that is less
 
 
 class Sampler(NamedTuple):

@@ -24,10 +24,9 @@ class _State(NamedTuple):
     settled: AnyArray
 
 
-def sparse_weights(rows: AnyArray, keep: int) -> tuple[AnyArray, AnyArray]:
-    """Places (keep,) of columns of rows (J, R) and weights of theirs, so that every row has about the sum it had."""
+def sparse_weights(rows: AnyArray, target: AnyArray, keep: int) -> tuple[AnyArray, AnyArray]:
+    """Places (keep,) of columns of rows (J, R) and weights of theirs, so that the rows' sums are about a target (J,)."""
     xp = namespace_of(rows)
-    target = xp.sum(rows, axis=1)
     length = xp.sqrt(xp.sum(rows**2, axis=0))
     usable = length > _NEGLIGIBLE * xp.max(length)
     columns = xp.where(usable, rows / xp.where(usable, length, 1.0), 0.0)

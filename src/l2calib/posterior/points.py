@@ -19,20 +19,28 @@ from l2calib.posterior.moments import moments
 from l2calib.posterior.series import Marginal, lattice_quantiles
 
 PROBABILITIES = (0.025, 0.5, 0.975)
+GROUPS = 8
 _FIRST_SCALE = 0.1  # of the prior's sd: most posteriors are narrower, and the second look knows better
 
 
-class Components(NamedTuple):
-    """A density on the line as a sum of `number` densities, each evaluated by itself.
+class Weighed(NamedTuple):
+    """Points that follow proposals with known marginals: see `Proposals`."""
 
-    The functions take components (S,) and points z (S, n, p) for each, and return (S, n). Each density is about a
-    quadratic form to the power of minus `power`, as a t distribution is.
-    """
+    z: AnyArray  # (N, p)
+    base: AnyArray  # what each stands for of the proposals, with a sum of one (N,)
+    log_weight: AnyArray  # of the density beside the proposals, with the base (N,)
+    log_share: AnyArray  # as that of a target
+    place: AnyArray  # the distribution functions of quantities whose proposals are known, between zero and one (N, p)
+    standard: AnyArray  # these quantities, with a mean of zero and a variance of one (N, p)
+    lost: AnyArray  # probability that no point stands for
+    group: np.ndarray  # by which the points tell how sure they are, from 0 to GROUPS - 1 (N,)
 
-    number: int
-    power: float
-    log_density: Callable[[AnyArray, AnyArray], AnyArray]
-    log_share: Callable[[AnyArray, AnyArray], AnyArray] | None = None  # as that of a target
+
+class Proposals(NamedTuple):
+    """What a method knows of where its posterior is: weighed points, and Gaussians (centres, factors, log masses)."""
+
+    weighed: Callable[[int], Weighed]  # at level 0, or 1 with more points
+    gaussians: Callable[[], tuple[AnyArray, AnyArray, AnyArray]]
 
 
 class Target(NamedTuple):
@@ -44,7 +52,8 @@ class Target(NamedTuple):
     scale: AnyArray | float = _FIRST_SCALE  # a guess of its sd along each coordinate, (p,): for differences
     log_share: OfRows | None = None  # by which the weights of the points in the end are multiplied: at most zero
     own_jet: Jet | None = None  # of the log density, where there is something better than the usual one
-    components: Components | None = None
+    log_density_and_share: Callable[[AnyArray], tuple[AnyArray, AnyArray]] | None = None  # in one, where that is less
+    proposals: Proposals | None = None
 
     @property
     def jet(self) -> Jet:

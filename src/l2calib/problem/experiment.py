@@ -16,7 +16,7 @@ from l2calib.problem.data import Box, rows
 from l2calib.problem.measure import Quadrature, default_quadrature
 from l2calib.problem.noise import EqualVariance, Noise
 from l2calib.problem.prior import Prior
-from l2calib.problem.span import Span, span_of
+from l2calib.problem.span import Span, narrowed, span_of
 
 _CHECKED_THETAS = 64
 _CHECKED_SHARE = 0.9
@@ -90,6 +90,11 @@ class Experiment:
     def node_span(self) -> Span:
         """The model at the quadrature nodes."""
         return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
+
+    @functools.cached_property
+    def narrow_node_span(self) -> Span:
+        """The same in the few coordinates that directions need."""
+        return narrowed(self.node_span, self.prior)
 
 
 def _whitening(noise: Noise, observations: int) -> np.ndarray:

@@ -28,6 +28,8 @@ _RANK_TOLERANCE = 1e-13
 _CHECK_TOLERANCE = 1e-11
 _POINT_BY_POINT = 4  # up to so many coordinates, a model is quicker evaluated for one point at a time
 _ROWS = (64, 1024)  # thetas at once: a few for the search of modes, many for an integration
+_LEAST_SLOPE = 1e-10  # of the largest: below, a direction is rounding
+_DIRECTION_TOLERANCE = 1e-5  # of directions: no interval knows of it
 _REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
 
 
@@ -156,6 +158,29 @@ class _Interpolation(NamedTuple):
 
     picked: np.ndarray  # (m,)
     matrix: np.ndarray  # (M, m)
+
+
+def narrowed(span: Span, prior: Prior) -> Span:
+    """The part of a span that the model's slopes need, as directions of length one, and its differences.
+
+    A span is exact to rounding, which takes many coordinates; what is made of directions needs far fewer. At every
+    theta the slopes are made orthonormal first: the directions in which the model hardly moves count as much as others.
+    """
+    thetas = prior.from_line(special.ndtri(kronecker(_SNAPSHOTS, prior.dimension)))
+    values, slopes = span.coordinates.with_slopes(thetas)
+    values, slopes = values - values.mean(axis=0), slopes * prior.scale
+    usable = np.isfinite(values).all(axis=1) & np.isfinite(slopes).all(axis=(1, 2))
+    directions, lengths, _ = np.linalg.svd(slopes[usable], full_matrices=False)
+    moving = lengths > _LEAST_SLOPE * lengths.max(axis=1, keepdims=True)
+    away = np.linalg.norm(values[usable], axis=1, keepdims=True)
+    rows = np.swapaxes(directions, 1, 2)[moving], (values[usable] / np.where(away > 0, away, 1.0))
+    _, sizes, turned = np.linalg.svd(np.concatenate(rows), full_matrices=False)
+    kept = turned[sizes > _DIRECTION_TOLERANCE * sizes[0]].T if sizes.size else np.eye(span.dimension)
+    if 4 * kept.shape[1] > 3 * span.dimension:
+        return span
+    own = span.coordinates
+    encoder = kept.T * own.encoder if own.encoder.ndim == 1 else kept.T @ own.encoder
+    return Span(span.weights, ModelCoordinates(own.model, own.points, encoder), span.basis @ kept)
 
 
 def _spread(dimension: int) -> np.ndarray:

@@ -18,7 +18,6 @@ from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, namespace
 from l2calib.numerics.spread import kronecker
 from l2calib.numerics.vmapping import computed_together
 from l2calib.problem.distributions import Distribution, LogNormal
-from l2calib.problem.response import Response
 from l2calib.process.correlation import Correlation
 from l2calib.process.spectrum import Functionals, Spectrum, left_out_square, node_correlations
 
@@ -87,23 +86,23 @@ def psi_lattice(inputs: int) -> np.ndarray:
 def lattice_over(
     spectrum: Spectrum,
     complete: Array,
-    response: Response,
+    functionals: Functionals,
+    basis: np.ndarray,
     correlation: Correlation,
     psi_prior: Distribution,
     kappa_prior: Distribution,
     kappa_points: int = KAPPA_POINTS,
 ) -> Lattice:
-    """The lattice over the psi of these spectra, complete or not."""
+    """The lattice over the psi of these spectra, complete or not; `basis` (n, m) is that of the model at the design."""
     log_kappa = kappa_lattice(kappa_points)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
     log_psi = spectrum.log_psi
     of_psi = (psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
     of_kappa = kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-    basis = response.design_span.basis
     return Lattice(
         spectrum=spectrum,
         complete=complete,
-        big_h=jnp.asarray(node_correlations(correlation, np.exp(np.asarray(log_psi)), Functionals.of(response))),
+        big_h=jnp.asarray(node_correlations(correlation, np.exp(np.asarray(log_psi)), functionals)),
         log_kappa=jnp.asarray(log_kappa),
         inverse=jnp.asarray(inverse),
         log_determinant=jnp.asarray(spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),

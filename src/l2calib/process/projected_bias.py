@@ -28,7 +28,14 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.numerics.namespace import AnyArray, namespace_of
-from l2calib.numerics.small_matrices import Entries, backward_entries, cholesky_entries, forward_entries
+from l2calib.numerics.small_matrices import (
+    Entries,
+    backward_entries,
+    cholesky_entries,
+    diagonal,
+    forward_entries,
+    lower_solve,
+)
 
 _NEGLIGIBLE_SLOPE = 1e-10  # of the largest: sqrt(cond M) reaches 1e5 in sound models, rounding leaves 1e-15
 _SWEEPS = 2  # of Gram and Schmidt: a second makes the columns orthogonal to rounding
@@ -115,9 +122,9 @@ def nodes_of(rotated: Rotated, responses: RotatedResponses, log_kappa: AnyArray)
     """One kappa (G,) for every psi. Of more eigenvectors than there are columns, as many coordinates are kept."""
     xp = namespace_of(log_kappa)
     kappa = xp.exp(log_kappa)
-    diagonal = kappa[:, None] + rotated.eigenvalues
+    sizes = kappa[:, None] + rotated.eigenvalues
     columns = xp.concatenate([rotated.basis, rotated.cross, responses.y[:, :, None]], axis=2)
-    columns = columns / xp.sqrt(diagonal)[:, :, None]
+    columns = columns / xp.sqrt(sizes)[:, :, None]
     if columns.shape[1] > columns.shape[2]:
         columns = xp.linalg.qr(columns, mode="r")
     m = rotated.basis.shape[2]
@@ -129,7 +136,7 @@ def nodes_of(rotated: Rotated, responses: RotatedResponses, log_kappa: AnyArray)
         basis=columns[:, :, :m],
         y=columns[:, :, -1],
         rest=responses.rest / kappa,
-        log_determinant=xp.sum(xp.log(diagonal), axis=1) + rotated.left_out * log_kappa,
+        log_determinant=xp.sum(xp.log(sizes), axis=1) + rotated.left_out * log_kappa,
     )
 
 
@@ -142,8 +149,16 @@ def lattice_terms(
     observations: float,
 ) -> Terms:
     """The likelihood at rows of theta, for models (N, m) at the design, at kappa (w, v) for every psi: (w, v, N)."""
+    found, log_determinant = _on_lattice(rotated, responses, kappa, modelled, slopes)
+    return _terms(found, log_determinant, observations)
+
+
+def _on_lattice(
+    rotated: Rotated, responses: RotatedResponses, kappa: AnyArray, modelled: AnyArray, slopes: Slopes
+) -> tuple[_Solved, AnyArray]:
+    """See `lattice_terms`; and log |Phi| (w, v, 1)."""
     xp = namespace_of(modelled)
-    diagonal = kappa[:, :, None] + rotated.eigenvalues[:, None, :]  # (w, v, s)
+    sizes = kappa[:, :, None] + rotated.eigenvalues[:, None, :]  # (w, v, s)
     seen = _seen(rotated.basis, rotated.cross, rotated.big_h, responses.y, modelled, slopes)
     columns = [*seen.t, *seen.b, seen.residual]
     rows, others = np.triu_indices(len(columns))
@@ -151,12 +166,54 @@ def lattice_terms(
         [columns[i] * columns[j] for i, j in zip(rows, others, strict=True)], axis=2
     )  # (w, s, pairs, N)
     w, s, pairs, number = products.shape
-    table = xp.matmul(1 / diagonal, products.reshape(w, s, -1)).reshape(w, -1, pairs, number)
+    table = xp.matmul(1 / sizes, products.reshape(w, s, -1)).reshape(w, -1, pairs, number)
     place = {(int(i), int(j)): at for at, (i, j) in enumerate(zip(rows, others, strict=True))}
     entries = _Entries(lambda i, j: table[:, :, place[i, j]], [[each[:, None] for each in row] for row in seen.h])
-    log_determinant = xp.sum(xp.log(diagonal), axis=2) + rotated.left_out * xp.log(kappa)
-    found = _solved(entries, slopes, (responses.rest[:, None] / kappa)[:, :, None])
-    return _terms(found, log_determinant[:, :, None], observations)
+    log_determinant = xp.sum(xp.log(sizes), axis=2) + rotated.left_out * xp.log(kappa)
+    return _solved(entries, slopes, (responses.rest[:, None] / kappa)[:, :, None]), log_determinant[:, :, None]
+
+
+class Expansion(NamedTuple):
+    """The likelihood with the slopes of one theta, where the model moves from there to eta + T u: a t distribution of u.
+
+    It is exp(peak) {1 + |root^-1 (u - centre)|^2 / square}^(-n/2), with sigma2 integrated out. The axes of rho come first.
+    """
+
+    peak: AnyArray  # (...)
+    centre: AnyArray  # (..., p)
+    root: AnyArray  # (..., p, p), lower triangular
+    square: AnyArray  # (...)
+
+    def log_likelihood(self, u: AnyArray, observations: float) -> AnyArray:
+        """At u (..., p)."""
+        xp = namespace_of(u)
+        away = lower_solve(self.root, u - self.centre)
+        return self.peak - observations / 2 * xp.log1p(xp.sum(away**2, axis=-1) / self.square)
+
+    def log_mass(self) -> AnyArray:
+        """Its integral over u, up to a constant that is the same for all."""
+        xp, p = namespace_of(self.peak), self.centre.shape[-1]
+        return self.peak + xp.sum(xp.log(diagonal(self.root)), axis=-1) + p / 2 * xp.log(self.square)
+
+
+def expanded(
+    rotated: Rotated,
+    responses: RotatedResponses,
+    kappa: AnyArray,
+    modelled: AnyArray,
+    slopes: Slopes,
+    observations: float,
+) -> Expansion:
+    """About rows of theta, at kappa (w, v) for every psi: the axes are (w, v, N)."""
+    xp, p = namespace_of(modelled), slopes.at_nodes.shape[-1]
+    found, log_determinant = _on_lattice(rotated, responses, kappa, modelled, slopes)
+    # With slopes that stay, u leaves r projected off T as it is: q(u) = least + |low^-1 (low second - u)|^2.
+    centre = [sum(found.low[i][j] * found.second[j] for j in range(i + 1)) for i in range(p)]
+    log_determinant = _whole_determinant(found, log_determinant)
+    zero = xp.zeros_like(found.least)
+    root = xp.stack([xp.stack(found.low[i] + [zero] * (p - 1 - i), axis=-1) for i in range(p)], axis=-2)
+    peak = -log_determinant / 2 - observations / 2 * xp.log(found.least)
+    return Expansion(peak, xp.stack(centre, axis=-1), root, found.least)
 
 
 class Looked(NamedTuple):
@@ -245,6 +302,7 @@ class _Solved(NamedTuple):
     carried: list[list[AnyArray]]  # columns of L^-1 (T' Phi^-1 b - I)
     first: list[AnyArray]
     second: list[AnyArray]
+    least: AnyArray  # r' Phi^-1 r of what of r lies off T
     quadratic: AnyArray
 
 
@@ -262,15 +320,20 @@ def _solved(entries: _Entries, slopes: Slopes, rest: AnyArray) -> _Solved:
     low = cholesky_entries(schur, [_RELATIVE_FLOOR * (xp.abs(schur[i][i]) + h[i][i] + nothing[i]) for i in of])
     first = forward_entries(root, [gram(i, 2 * p) for i in of])
     second = forward_entries(low, [gram(p + i, 2 * p) - _dot(carried[i], first) for i in of])
-    quadratic = gram(2 * p, 2 * p) + rest - _dot(first, first) + _dot(second, second)
-    return _Solved(root, low, carried, first, second, quadratic)
+    least = gram(2 * p, 2 * p) + rest - _dot(first, first)
+    return _Solved(root, low, carried, first, second, least, least + _dot(second, second))
 
 
 def _terms(solved: _Solved, log_determinant: AnyArray, observations: float) -> Terms:
     xp = namespace_of(solved.quadratic)
-    p = len(solved.root)
-    log_determinant = log_determinant + 2 * sum(xp.log(solved.root[i][i] * solved.low[i][i]) for i in range(p))
+    log_determinant = _whole_determinant(solved, log_determinant)
     return Terms(-log_determinant / 2 - observations / 2 * xp.log(solved.quadratic), solved.quadratic)
+
+
+def _whole_determinant(solved: _Solved, log_determinant: AnyArray) -> AnyArray:
+    """log |kappa I + C_theta| from log |Phi|."""
+    xp = namespace_of(solved.quadratic)
+    return log_determinant + 2 * sum(xp.log(solved.root[i][i] * solved.low[i][i]) for i in range(len(solved.root)))
 
 
 def _dot(one: list[AnyArray], other: list[AnyArray]) -> AnyArray:
