@@ -12,7 +12,9 @@ from scipy.stats import beta
 import l2calib as l2
 from l2calib.errors import MethodError
 from l2calib.methods.catalogue import method_named
-from l2calib.methods.l2 import PSI_PRIOR, ProjectedBias, _modelled
+from l2calib.methods.l2 import PSI_PRIOR, ProjectedBias
+from l2calib.methods.l2.measure import log_measure
+from l2calib.methods.l2.view import modelled_at
 from l2calib.numerics.namespace import log_sum_exp
 from l2calib.process.lattice import HalfCauchyRatio
 from tests.agreement import assert_agrees
@@ -134,11 +136,11 @@ def test_without_data_an_informative_prior_is_its_own_posterior(usual):
     x, y, *_ = usual
     prior = {"height": l2.Uniform(0.5, 8), "rate": l2.LogNormal(0.0, 0.5)}
     known = l2.Problem(saturating, {"x": x, "y": y}, "y", {"x": (0, 4)}, prior).experiment
-    method = ProjectedBias()
-    view = method.prepare(known).view
+    view = ProjectedBias().prepare(known).view
     heights, rates = 0.5 + 7.5 * (np.arange(64) + 0.5) / 64, np.array([0.4, 1.0, 2.5])
     theta = np.column_stack([np.tile(heights, 3), np.repeat(rates, 64)])
-    measure = method._log_measure(known.prior, view, _modelled(known.prior, view, theta)[1], theta)
+    slopes = modelled_at(known.prior, view, theta)[1]
+    measure = log_measure(known.prior, view, slopes, theta, literal=False)
     summed = log_sum_exp(measure.reshape(3, 64), axis=1) + np.log(7.5 / 64)
     assert summed == pytest.approx(np.asarray(l2.LogNormal(0.0, 0.5).log_density(rates)), abs=1e-3)
 

@@ -229,7 +229,7 @@ def _target_of_rows(posterior: DensityOfRows, prior: Prior, starts: AnyArray) ->
     )
 
 
-_FEW_POINTS_ERROR = 0.2  # that four times as many points bring down
+_FEW_POINTS_ERROR = 0.4  # that four times as many points bring down
 
 
 def _proposals(target: Target) -> Proposals:
@@ -247,8 +247,8 @@ class ByProposals(ByEngine[V, D]):
 
     @property
     def tolerance(self) -> float:
-        """Ten times that of an engine: interval ends that are off by so much cover by 0.003 more or less."""
-        return 10 * self.engine.tolerance
+        """A tenth of a standard deviation: intervals whose ends are off by so much cover by 0.001 less."""
+        return 20 * self.engine.tolerance
 
     def evaluations(self, level: int) -> int:
         return sum(ROUNDS[self.prior.dimension]) if level == self.last_level else EVALUATIONS[level]

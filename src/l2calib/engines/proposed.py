@@ -4,7 +4,7 @@ The points are spread evenly, and what their spread leaves is taken out: weights
 marginals come out as they are known to be (control variates, as a change of weights). Where the posterior is its
 proposals, its marginals are then right at the ends of the intervals, however few points there are.
 
-The error is from how far eighths of the points differ in what the control variates leave.
+The error is from how far neighbouring strata of points differ in what the control variates leave.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from l2calib.engines.importance import probabilities_to_sd
 from l2calib.errors import Status
 from l2calib.numerics.namespace import AnyArray, namespace_of, softmax
 from l2calib.posterior.moments import moments
-from l2calib.posterior.points import GROUPS, PROBABILITIES, Points, Target, Weighed, sample_quantiles
+from l2calib.posterior.points import PROBABILITIES, Points, Target, Weighed, sample_quantiles
 
 EVALUATIONS = (128, 512)  # of a whole density, about, by levels: each of some thousand points is one term of it
 _DEGREE = 4  # of the polynomials of a marginal
@@ -73,8 +73,9 @@ def _error(z: AnyArray, weights: AnyArray, seen: Weighed, known: AnyArray, gram:
     functions = xp.concatenate([white, white**2 / 2, *below], axis=1)
     away = weights[:, None] * (functions - weights @ functions)
     left = away - seen.base[:, None] * (known @ xp.linalg.solve(gram, known.T @ away))
-    sums = np.eye(GROUPS)[seen.group].T @ left
-    errors = xp.sqrt(GROUPS / (GROUPS - 1) * xp.sum((sums - xp.mean(sums, axis=0)) ** 2, axis=0))
+    sums = xp.sum(left.reshape(*seen.strata, -1, left.shape[1]), axis=2)
+    steps = sums[:, 1:] - sums[:, :-1]
+    errors = xp.sqrt(seen.strata[1] / (seen.strata[1] - 1) / 2 * xp.sum(steps**2, axis=(0, 1)))
     of_ends = probabilities_to_sd(z, weights, errors[2 * p :].reshape(-1, p).T, sd)
     return xp.maximum(xp.max(errors[: 2 * p]), xp.max(of_ends))
 

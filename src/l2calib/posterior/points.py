@@ -19,7 +19,6 @@ from l2calib.posterior.moments import moments
 from l2calib.posterior.series import Marginal, lattice_quantiles
 
 PROBABILITIES = (0.025, 0.5, 0.975)
-GROUPS = 8
 _FIRST_SCALE = 0.1  # of the prior's sd: most posteriors are narrower, and the second look knows better
 
 
@@ -33,7 +32,7 @@ class Weighed(NamedTuple):
     place: AnyArray  # the distribution functions of quantities whose proposals are known, between zero and one (N, p)
     standard: AnyArray  # these quantities, with a mean of zero and a variance of one (N, p)
     lost: AnyArray  # probability that no point stands for
-    group: np.ndarray  # by which the points tell how sure they are, from 0 to GROUPS - 1 (N,)
+    strata: tuple[int, int]  # how many rows of strata there are, and how long each: points come stratum by stratum
 
 
 class Proposals(NamedTuple):

@@ -138,7 +138,7 @@ class ProjectedBias:
         lowest, nearness = nearest(prior, view, mu, xp.concatenate([prior.to_line(found), starts]))
         return Fit(
             theta_hat=lowest[xp.argmax(nearness)],
-            starts=prior.from_line(xp.concatenate([chosen.modes.centres, starts])),
+            starts=prior.from_line(chosen.starts),
             status=xp.asarray(0),
             sigma2=sigma2,
             psi=chosen.psi,

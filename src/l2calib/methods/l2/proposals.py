@@ -21,18 +21,19 @@ from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, loops_of,
 from l2calib.numerics.small_matrices import cholesky, diagonal, lower_solve, solve
 from l2calib.numerics.spread import kronecker
 from l2calib.numerics.t_distribution import t_distribution
-from l2calib.posterior.points import GROUPS, Weighed
+from l2calib.posterior.points import Weighed
 from l2calib.problem.prior import Prior
 from l2calib.process.projected_bias import Expansion, Looked, Nodes, Slopes, bias_in_span, node_terms
 
 _COMPONENTS = 32  # the heaviest pairs of a node and an anchor
 _LEAST_MASS = 1e-5  # of a component that has a slot whatever the others have
 _SLOTS = 64  # groups of points with one component each
-_RADII = ((), (8, 24), (6, 24), (4, 24))  # of a slot, by parameters and levels; at each are two points per parameter
+_RADII = ((), (8, 32), (4, 16), (4, 16))  # of a slot, by parameters and levels; at each are two points per parameter
 _STEPS = 16  # back to theta
 _LONGEST = 1.5  # of a step in z
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
 _ARRIVED = 1e-3  # in sd: so far u may be missed
+_OUTSIDE = 4.0  # of z: what is sought from there and was not found is beyond the prior
 _DAMPING, _FIRST_DAMPING, _LAST_DAMPING = 1e-12, 1e-2, 1e4  # relative, of the steps
 
 
@@ -53,12 +54,6 @@ def _deviates(p: int, freedom: float, radii: int) -> np.ndarray:
     radius = np.sqrt(p / freedom * fdtri(p, freedom, level))
     ends = radius[:, None, None] * np.concatenate([frames, -frames], axis=1)
     return np.asarray(ends.reshape(-1, p))
-
-
-def _groups(p: int, radii: int) -> np.ndarray:
-    """Eight groups of points (N,), each with frames of all slots and of all radii."""
-    slot, radius, _ = np.meshgrid(np.arange(_SLOTS), np.arange(radii), np.arange(2 * p), indexing="ij")
-    return np.asarray((slot + radius).ravel() % GROUPS)
 
 
 class Posterior(NamedTuple):
@@ -102,6 +97,7 @@ def _components(known: Posterior) -> _Components:
     return _Components(index // number, index % number, each, softmax(heaviest), left_out)
 
 
+@np.errstate(all="ignore")
 def gaussians(known: Posterior) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The components on the line, and the modes: centres, factors and log masses."""
     xp, some = namespace_of(known.modes.centres), _components(known)
@@ -122,6 +118,7 @@ def gaussians(known: Posterior) -> tuple[AnyArray, AnyArray, AnyArray]:
     )
 
 
+@np.errstate(all="ignore")
 def weighed_points(known: Posterior, level: int) -> Weighed:
     """The points of all slots, at a finer level more of them."""
     prior, view = known.prior, known.view
@@ -156,7 +153,7 @@ def weighed_points(known: Posterior, level: int) -> Weighed:
     log_weight = log_weight + of_anchor.reshape(-1)
     arrived = arrived.reshape(-1)
     usable = arrived & xp.isfinite(log_weight)
-    astray = xp.sum(xp.where(~arrived & xp.all(xp.abs(z.reshape(-1, p)) < _LINE_LIMIT, axis=1), base, 0.0))
+    astray = xp.sum(xp.where(~arrived & xp.all(xp.abs(z.reshape(-1, p)) < _OUTSIDE, axis=1), base, 0.0))
     place, standard = _places(known, some, anchor, u)
     return Weighed(
         z=z.reshape(-1, p),
@@ -166,7 +163,7 @@ def weighed_points(known: Posterior, level: int) -> Weighed:
         place=place,
         standard=standard,
         lost=some.left_out + astray,
-        group=_groups(p, each // (2 * p)),
+        strata=(_SLOTS, each // (2 * p)),
     )
 
 

@@ -46,10 +46,10 @@ _CANDIDATES = 512  # rho that may become nodes
 _TEMPER = 0.7  # of what rho carry, before these are taken evenly: tails are to be right as well
 _SPREAD = 1.4  # of references, in sd, likewise
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
-_OFFSETS = (0.0, -2.0, 2.0)  # of the anchors of one parameter, in sd: what lies between them is expanded about them
-_FAR = 6  # anchors all over the prior of one parameter, where a tail must not be taken for a mode
+_OFFSETS = (0.0, -2.0, 2.0)  # of the anchors of one parameter, in sd: what lies between is expanded about them
+_FAR = 4  # anchors all over the prior of one parameter, where a tail must not be taken for a mode
 _FAR_WEIGHT, _LEAST_WEIGHT = 0.05, 1e-3  # of references
-_OF_MODE, _OF_OTHER = (8, 36, 44, 56), (5, 12, 14, 18)  # references of an anchor, by parameters
+_OF_MODE, _OF_OTHER = (8, 36, 44, 56), (8, 12, 14, 18)  # references of an anchor, by parameters
 _CHECKED = (4, 8, 8, 8)  # of an anchor at the first mode, besides
 _KAPPA_STRIDE = 4  # of the first look
 _KEPT_PSI, _FEW_DATA = 144, 60  # of several inputs, unless few observations tell little of psi
@@ -69,7 +69,7 @@ def number_of_nodes(p: int) -> int:
 def number_of_references(p: int) -> int:
     """At how many thetas each of the lattice's rho is looked at."""
     of_modes = of_dimension(_OF_MODE, p) + (_MODES - 1) * of_dimension(_OF_OTHER, p)
-    return of_modes * len(_OFFSETS) + _FAR if p == 1 else of_modes
+    return of_modes * len(_OFFSETS) + _FAR if p == 1 else of_modes  # enough, for one
 
 
 class Anchors(NamedTuple):
@@ -87,6 +87,7 @@ class Chosen(NamedTuple):
     log_weight: AnyArray  # prior, cells and weights (G,)
     error: AnyArray  # in posterior standard deviations
     modes: Modes
+    starts: AnyArray  # where further ones may be, on the line
     anchors: Anchors
     expansions: Expansion  # at the nodes, and last without a process: (G + 1, A)
     psi: AnyArray  # the most probable
@@ -114,7 +115,8 @@ def choose_nodes(
     """See `Chosen`; `starts` (S, p) are low minima of the sum of squares on the line, `best` (1, p) is the lowest."""
     xp, p = namespace_of(y), prior.dimension
     kappas = np.arange(lattice.log_prior.shape[1])
-    modes, psi, lost = _modes(prior, view, lattice, y, response, likelihoods, starts, best)
+    several, psi, lost = _modes(prior, view, lattice, y, response, likelihoods, starts, best)
+    modes = Modes(*(each[:_MODES] for each in several))
     anchors, references = _anchors(prior, view, modes)
     expansions = _tabulated(prior, view, lattice, y, prior.from_line(anchors.z), psi, kappas)
     flat = Expansion(*(each.reshape(-1, *each.shape[2:]) for each in expansions))  # (R, A)
@@ -141,6 +143,7 @@ def choose_nodes(
         log_weight=log_weight,
         error=xp.where(xp.isfinite(error), error, np.inf),
         modes=modes,
+        starts=several.centres,
         anchors=anchors,
         expansions=both,
         psi=xp.exp(lattice.spectrum.log_psi[psi[likeliest // kappas.size]]),
@@ -185,7 +188,7 @@ def _modes(
         return both + likelihoods.log_measure(slopes, theta) + xp.sum(prior.log_slope(z), axis=-1)
 
     scale = xp.full(starts.shape, _FIRST_SCALE)
-    modes = survey_climbs(climb(differences_of_rows(about), starts, scale, _STEPS)).largest(_MODES)[0]
+    modes = survey_climbs(climb(differences_of_rows(about), starts, scale, _STEPS)).largest(_MODES + 1)[0]
     return modes, psi, xp.maximum(lost, 0.0)
 
 
@@ -211,15 +214,14 @@ def _anchors(prior: Prior, view: View, modes: Modes) -> tuple[Anchors, list[_Ref
         even, nothing = np.full(checks, 1 / checks), np.empty((0, p))
         of_modes = [_References(0, modes.factors[0], chosen, weight[0], checked, even)]
         for mode in range(1, _MODES):
-            of_modes.append(
-                _References(mode, modes.factors[mode], chosen[:others], weight[mode], nothing, np.empty(0))
-            )
+            of_modes.append(_References(mode, modes.factors[mode], chosen[:others], weight[mode], nothing, np.empty(0)))
         return _at(prior, view, modes.centres), of_modes
     # Each anchor has what lies between it and its neighbours; the first is in the middle of the first mode.
     width, z, references = abs(_OFFSETS[1]) / 2, [], []
-    for mode in range(_MODES):
-        for shift in _OFFSETS:
-            chosen = width * (2 * (np.arange(others if mode else number) + 0.5) / (others if mode else number) - 1)
+    for mode in range(_MODES):  # a further one is looked at as a whole
+        for shift in _OFFSETS[:1] if mode else _OFFSETS:
+            across, count = (3 * width, others) if mode else (width, number)
+            chosen = across * (2 * (np.arange(count) + 0.5) / count - 1)
             checked = np.empty(0) if mode else width * (2 * (np.arange(checks) + 0.3) / checks - 1)
             normal = np.exp(-((checked + shift) ** 2) / 2)
             factor = modes.factors[mode]
