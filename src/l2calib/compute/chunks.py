@@ -19,10 +19,10 @@ from l2calib.compute.choices import choose
 from l2calib.compute.solvers import Solver, solver_of
 from l2calib.compute.stages import Solution, next_levels, posterior_of, prepared, stage_keys
 from l2calib.engines.engine import Engine
-from l2calib.engines.modes import Survey
 from l2calib.methods.method import AnyMethod, Fit, Method, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.compile import Compiled, compiled_for_batches
+from l2calib.numerics.modes import Survey
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 from l2calib.smoothers.gcv import Choice

@@ -14,11 +14,11 @@ from l2calib.engines.engine import Engine
 from l2calib.engines.importance import ROUNDS, points_by_importance
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
-from l2calib.engines.modes import Modes, Survey
 from l2calib.engines.proposed import EVALUATIONS, points_of_proposals
 from l2calib.errors import MethodError, Status, whole_number
 from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.modes import Modes, Survey
 from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.points import Points, Proposals, Target, target_of
 from l2calib.problem.experiment import Experiment

@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 from l2calib.compute.solvers import Solver, solver_of
 from l2calib.engines.engine import Engine
 from l2calib.engines.integrate import Integrate
-from l2calib.engines.modes import Survey
 from l2calib.errors import MethodError, Status
 from l2calib.methods.method import AnyMethod, Fit, Method, Prepared, runs_in_numpy
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.compile import Compiled, Program, quickly_compiled
+from l2calib.numerics.modes import Survey
 from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.points import Points, Summary, marginal_density, quantiles, summarise
 from l2calib.problem.experiment import Experiment
@@ -168,8 +168,8 @@ def solve_one(method: AnyMethod, experiment: Experiment, engine: Engine, y: np.n
 
 def _solve_in_numpy(method: AnyMethod, experiment: Experiment, engine: Integrate, y: AnyArray, key: Array) -> Answer:
     """The same, computed at once: nothing is traced but the model."""
-    shared, view = jax.tree.map(np.asarray, tuple(prepared(method, experiment)))
     with threadpool_limits(1, user_api="blas"):  # matrices of this size gain nothing from threads
+        shared, view = jax.tree.map(np.asarray, tuple(prepared(method, experiment)))
         whitened: AnyArray = experiment.whiten(y)
         fit = method.fit(experiment, shared, whitened, key=key, choice=None)
         solver = solver_of(method, experiment, engine, view, fit)

@@ -8,8 +8,8 @@ import numpy as np
 
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.levels import MAXIMUM_DIMENSION
-from l2calib.engines.modes import Survey
 from l2calib.numerics.arrays import Array
+from l2calib.numerics.modes import Survey
 from l2calib.posterior.points import Points, Target
 
 

@@ -1,9 +1,9 @@
 """Importance sampling that learns where the mass is (decision 14).
 
-For posteriors that no lattice fits: ridges that bend, edges of the prior, mass that is cut off where theta is no
-minimiser. The first points follow the Gaussians that are fitted to the posterior's components, wider ones and the prior;
-the next ones a kernel estimate of the posterior that the points so far have shown. Every point is weighed by the mixture
-of all of them (Owen and Zhou 2000; Cornuet and others 2012).
+For posteriors that nothing fits: ridges that bend, edges of the prior, mass that is cut off where theta is no
+minimiser. The first points follow the Gaussians that a method knows of, wider ones and the prior; the next ones a
+kernel estimate of the posterior that the points so far have shown. Every point is weighed by the mixture of all of them
+(Owen and Zhou 2000; Cornuet and others 2012).
 
 Points are spread evenly, not drawn, and taken eight ways apart: how far the eighths differ is the error.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from scipy.special import gammaincinv, ndtri
 
 from l2calib.engines.integrate.shares import not_nan
-from l2calib.engines.modes import Modes
 from l2calib.errors import Status
+from l2calib.numerics.modes import Modes
 from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of, softmax
 from l2calib.numerics.small_matrices import cholesky, diagonal, lower_solve
 from l2calib.numerics.spread import kronecker

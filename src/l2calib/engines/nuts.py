@@ -14,9 +14,10 @@ from typing import NamedTuple
 import blackjax
 import numpy as np
 
-from l2calib.engines.modes import Modes, Survey, survey_modes
+from l2calib.engines.modes import survey_modes
 from l2calib.errors import MethodError, Status
 from l2calib.numerics.arrays import Array, jax, jnp
+from l2calib.numerics.modes import Modes, Survey
 from l2calib.numerics.namespace import log_sum_exp
 from l2calib.posterior.points import Points, Target
 

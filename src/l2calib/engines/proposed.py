@@ -49,8 +49,9 @@ def points_of_proposals(target: Target, level: int) -> Points:
 
 
 def _known(seen: Weighed) -> AnyArray:
-    """Functions (N, H) of what is known of the proposals, with a mean of zero: of their distribution functions
-    polynomials and steps at the quantiles, and the first two moments.
+    """Functions (N, H) of what is known of the proposals, with a mean of zero.
+
+    Of their distribution functions polynomials and steps at the quantiles, and the first two moments.
     """
     xp, place = namespace_of(seen.place), seen.place
     centred = 2 * place - 1

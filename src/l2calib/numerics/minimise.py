@@ -15,7 +15,6 @@ from scipy.spatial import cKDTree
 
 from l2calib.errors import Status
 from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.compile import quickly_compiled
 from l2calib.numerics.derivatives import jet
 from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.numerics.small_matrices import solve
@@ -32,6 +31,12 @@ LOSS_ROUNDING = 1e-13  # of a loss, relative to it
 
 
 Coordinates = Callable[[Array], Array]  # of the model: theta (p,) -> (m,)
+
+
+class RowsOfCoordinates(Protocol):
+    """The same at rows of theta (T, p) in NumPy: (T, m)."""
+
+    def values(self, thetas: AnyArray, /) -> AnyArray: ...
 
 
 class Support(Protocol):
@@ -87,14 +92,14 @@ def derivatives(model: Coordinates, values: Array, theta: Array) -> Derivatives:
     return Derivatives(jnp.sum(residual**2), -2 * jacobian.T @ residual, hessian, gauss_newton, jacobian)
 
 
-def candidates(support: Support, model: Coordinates) -> Candidates:
+def candidates(support: Support, model: RowsOfCoordinates) -> Candidates:
     """Tabulate the model on points spread evenly over the support."""
     p = support.dimension
     number = _CANDIDATES.get(p, _CANDIDATES_BEYOND)
     unit = (np.arange(number)[:, None] + 0.5) / number if p == 1 else kronecker(number, p)
     thetas = support.quantile(unit)
-    # NumPy from here on: by itself every small operation of JAX is a program to compile.
-    modelled = np.asarray(quickly_compiled(jax.vmap(model))(jnp.asarray(thetas)))
+    # In NumPy: by itself every small operation of JAX is a program to compile.
+    modelled = np.asarray(model.values(thetas))
     finite = np.isfinite(modelled).all(axis=1)
     modelled = np.where(finite[:, None], modelled, 0.0)
     square = np.where(finite, np.sum(modelled**2, axis=1), np.inf)

@@ -25,7 +25,7 @@ class _State(NamedTuple):
 
 
 def sparse_weights(rows: AnyArray, target: AnyArray, keep: int) -> tuple[AnyArray, AnyArray]:
-    """Places (keep,) of columns of rows (J, R) and weights of theirs, so that the rows' sums are about a target (J,)."""
+    """Places (keep,) of columns of rows (J, R) and their weights, so that the rows' sums are about a target (J,)."""
     xp = namespace_of(rows)
     length = xp.sqrt(xp.sum(rows**2, axis=0))
     usable = length > _NEGLIGIBLE * xp.max(length)

@@ -79,22 +79,37 @@ def _with_slopes(model: ModelCoordinates, thetas: Array) -> tuple[Array, Array]:
 
 
 @functools.cache
-def _rows_program(slopes: bool) -> Compiled[[ModelCoordinates, Array], tuple[Array, ...]]:
-    def look(model: ModelCoordinates, thetas: Array) -> tuple[Array, ...]:
-        return _with_slopes(model, thetas) if slopes else (jax.vmap(model)(thetas),)
+def _rows_program(model: Model, slopes: bool) -> Compiled[[Array, Array], tuple[Array, ...]]:
+    def one(points: Array, theta: Array) -> tuple[Array, Array]:
+        value = jnp.asarray(model(points, theta))
+        return value, value
+
+    def look(points: Array, thetas: Array) -> tuple[Array, ...]:
+        if not slopes:
+            return (jax.vmap(lambda theta: one(points, theta)[0])(thetas),)
+        slope, value = jax.vmap(jax.jacfwd(lambda each: one(points, each), has_aux=True))(thetas)
+        return value, slope
 
     return quickly_compiled(look)
 
 
 def _compiled_rows(model: ModelCoordinates, thetas: np.ndarray, slopes: bool) -> tuple[np.ndarray, ...]:
-    """One program for each size of a few: what is asked for in between is filled up."""
+    """One program for each size of a few: what is asked for in between is filled up.
+
+    What is compiled knows no encoder, so that it serves all coordinates that are made of the same points.
+    """
     size = next((each for each in _ROWS if len(thetas) <= each), _ROWS[-1])
-    program, parts = _rows_program(slopes), []
+    program, points, parts = _rows_program(model.model, slopes), np.asarray(model.points), []
     for begin in range(0, len(thetas), size):
         part = thetas[begin : begin + size]
         padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), part.shape[1]))])
-        parts.append([np.asarray(each)[: len(part)] for each in program(model, jnp.asarray(padded))])
-    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+        found = program(points, padded)  # type: ignore[arg-type]
+        parts.append([np.asarray(each)[: len(part)] for each in found])
+    values, *rest = (np.concatenate(each) for each in zip(*parts, strict=True))
+    encoder = np.asarray(model.encoder)
+    if encoder.ndim == 1:
+        return values * encoder, *(each * encoder[:, None] for each in rest)
+    return values @ encoder.T, *(np.matmul(encoder, each) for each in rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +209,7 @@ def _spread(dimension: int) -> np.ndarray:
 
 def _modelled(model: Model, prior: Prior, points: np.ndarray, line: np.ndarray) -> np.ndarray:
     """The model at points (M, k), for parameters on the line (T, p): (T, M)."""
-    return np.asarray(quickly_compiled(jax.vmap(lambda z: model(jnp.asarray(points), prior.from_line(z))))(line))
+    return np.asarray(ModelCoordinates(model, points, np.ones(len(points))).values(prior.from_line(line)))
 
 
 def _interpolation(snapshots: np.ndarray) -> _Interpolation | None:

@@ -94,21 +94,20 @@ def lattice_over(
     kappa_points: int = KAPPA_POINTS,
 ) -> Lattice:
     """The lattice over the psi of these spectra, complete or not; `basis` (n, m) is that of the model at the design."""
-    log_kappa = kappa_lattice(kappa_points)
+    # In NumPy: by itself every small operation of JAX is a program to compile.
+    log_kappa, log_psi = kappa_lattice(kappa_points), np.asarray(spectrum.log_psi)
     inverse = 1 / (np.exp(log_kappa) + np.asarray(spectrum.eigenvalues)[:, :, None])
-    log_psi = spectrum.log_psi
-    of_psi = (psi_prior.log_density(jnp.exp(log_psi)) + log_psi).sum(axis=1)
-    of_kappa = kappa_prior.log_density(jnp.exp(log_kappa)) + log_kappa
-    return Lattice(
-        spectrum=spectrum,
-        complete=complete,
-        big_h=jnp.asarray(node_correlations(correlation, np.exp(np.asarray(log_psi)), functionals)),
-        log_kappa=jnp.asarray(log_kappa),
-        inverse=jnp.asarray(inverse),
-        log_determinant=jnp.asarray(spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1)),
-        log_prior=of_psi[:, None] + of_kappa,
-        rotated_basis=jnp.asarray(np.einsum("pij,im->pjm", np.asarray(spectrum.vectors), basis, optimize=True)),
+    of_psi = (np.asarray(psi_prior.log_density(np.exp(log_psi))) + log_psi).sum(axis=1)
+    of_kappa = np.asarray(kappa_prior.log_density(np.exp(log_kappa))) + log_kappa
+    tables = (
+        node_correlations(correlation, np.exp(log_psi), functionals),
+        log_kappa,
+        inverse,
+        spectrum.left_out * log_kappa - np.log(inverse).sum(axis=1),
+        of_psi[:, None] + of_kappa,
+        np.einsum("pij,im->pjm", np.asarray(spectrum.vectors), basis, optimize=True),
     )
+    return Lattice(spectrum, complete, *jax.device_put(tables))
 
 
 class Seen(NamedTuple):

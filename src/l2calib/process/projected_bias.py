@@ -174,9 +174,9 @@ def _on_lattice(
 
 
 class Expansion(NamedTuple):
-    """The likelihood with the slopes of one theta, where the model moves from there to eta + T u: a t distribution of u.
+    """The likelihood with the slopes of one theta, from where the model moves to eta + T u: a t distribution of u.
 
-    It is exp(peak) {1 + |root^-1 (u - centre)|^2 / square}^(-n/2), with sigma2 integrated out. The axes of rho come first.
+    It is exp(peak) {1 + |root^-1 (u - centre)|^2 / square}^(-n/2), with sigma2 integrated out. Axes of rho come first.
     """
 
     peak: AnyArray  # (...)

@@ -20,10 +20,11 @@ from l2calib.engines.integrate.line import draws_on_a_line, points_on_a_line
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.integrate.shares import not_nan
 from l2calib.engines.integrate.turns import draws_along_ridges, points_along_ridges
-from l2calib.engines.modes import Survey, survey_modes
+from l2calib.engines.modes import survey_modes
 from l2calib.errors import MethodError, Status
 from l2calib.numerics.arrays import Array
 from l2calib.numerics.minimise import smallest
+from l2calib.numerics.modes import Survey
 from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.posterior.points import Points, Target
 

@@ -9,7 +9,7 @@ import numpy as np
 from l2calib.engines.integrate.errors import halving_errors
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.integrate.shares import doubt, not_nan
-from l2calib.engines.modes import Modes
+from l2calib.numerics.modes import Modes
 from l2calib.numerics.namespace import AnyArray, namespace_of, softmax
 from l2calib.posterior.axes import Mixture, cell_middles
 from l2calib.posterior.points import Points, Target

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from l2calib.engines.integrate.across import Rule
-from l2calib.engines.modes import Modes
+from l2calib.numerics.modes import Modes
 from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
 from l2calib.numerics.newton import climb, laplace, newton_step, scale_at
 from l2calib.numerics.small_matrices import cholesky, diagonal

@@ -11,8 +11,8 @@ from l2calib.engines.integrate.levels import LEVELS, Level
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.integrate.ridge import Charts, ridge_charts
 from l2calib.engines.integrate.shares import doubt, not_nan
-from l2calib.engines.modes import Modes
 from l2calib.numerics.derivatives import OfRows
+from l2calib.numerics.modes import Modes
 from l2calib.numerics.namespace import AnyArray, log_sum_exp, loops_of, namespace_of, softmax
 from l2calib.posterior.axes import Stretched
 from l2calib.posterior.points import Points, Target

@@ -105,7 +105,8 @@ class ProjectedBias:
             self.kappa_prior,
             _KAPPA_POINTS.get(experiment.inputs, _KAPPA_POINTS_BEYOND),
         )
-        lattice = lattice._replace(log_prior=lattice.log_prior - log_sum_exp(lattice.log_prior.ravel(), axis=0))
+        log_prior = np.asarray(lattice.log_prior)
+        lattice = lattice._replace(log_prior=log_prior - log_sum_exp(log_prior.ravel(), axis=0))
         at_design, at_nodes = experiment.design_span.coordinates, nodes.coordinates
         freedom = experiment.observations - p
         view = View(at_design, at_nodes, float(experiment.observations), deviates(p, freedom), t_table(freedom))

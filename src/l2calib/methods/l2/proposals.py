@@ -1,8 +1,8 @@
 """Points of the posterior from its expansions: proposals that are right where the model bends in its parameters only.
 
 Given rho and the slopes of an anchor, u = Q' (eta(theta) - eta(anchor)), what of the model's move lies along these
-slopes, has a t distribution. Points of it are taken back to theta by Newton's method, and weighed by what the density is
-beside it: under the volume of the model's functions, with a model that is linear in any functions of its parameters,
+slopes, has a t distribution. Points of it are taken back to theta by Newton's method, and weighed by what the density
+is beside it: under the volume of the model's functions, with a model that is linear in any functions of its parameters,
 all of them weigh the same. Each point stands for one rho, so that it costs one term of the sum over rho.
 """
 
@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import fdtri, ndtri
 
-from l2calib.engines.modes import Modes
 from l2calib.methods.l2.minimiser import is_minimum
 from l2calib.methods.l2.rho import Anchors, Likelihoods, of_dimension
 from l2calib.methods.l2.view import Response, View, modelled_at
+from l2calib.numerics.modes import Modes
 from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, loops_of, namespace_of, softmax
 from l2calib.numerics.small_matrices import cholesky, diagonal, lower_solve, solve
 from l2calib.numerics.spread import kronecker
@@ -28,7 +28,13 @@ from l2calib.process.projected_bias import Expansion, Looked, Nodes, Slopes, bia
 _COMPONENTS = 32  # the heaviest pairs of a node and an anchor
 _LEAST_MASS = 1e-5  # of a component that has a slot whatever the others have
 _SLOTS = 64  # groups of points with one component each
-_RADII = ((), (8, 32), (4, 16), (4, 16))  # of a slot, by parameters and levels; at each are two points per parameter
+# Radii of a slot, by parameters and levels; at each are two points per parameter.
+_RADII: tuple[tuple[int, ...], ...] = ((), (8, 32), (4, 16), (4, 16))
+    (),
+    (8, 32),
+    (4, 16),
+    (4, 16),
+)  # of a slot, by parameters and levels; at each are two points per parameter
 _STEPS = 16  # back to theta
 _LONGEST = 1.5  # of a step in z
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
@@ -265,7 +271,7 @@ def _are_minima(known: Posterior, node: AnyArray, theta: AnyArray, slopes: Slope
 
 
 def _places(known: Posterior, some: _Components, anchor: AnyArray, u: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """For each parameter, as far as it goes straight with u: the proposals' distribution function, and u in their sd."""
+    """For each parameter, as if it went straight with u: the proposals' distribution function, and in their sd."""
     xp, p = namespace_of(u), u.shape[2]
     origin, inverse_root = known.prior.from_line(known.anchors.z), known.anchors.slopes.inverse_root
     here = origin[anchor][:, None] + xp.sum(inverse_root[anchor][:, None] * u[:, :, None, :], axis=3)

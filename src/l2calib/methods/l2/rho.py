@@ -9,14 +9,14 @@ The nodes are chosen by these sums, and checked at references of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from l2calib.engines.modes import Modes, survey_climbs
 from l2calib.methods.l2.view import Response, View, modelled_at
 from l2calib.numerics.derivatives import differences_of_rows
+from l2calib.numerics.modes import Modes, survey_climbs
 from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, loops_of, namespace_of
 from l2calib.numerics.newton import climb
 from l2calib.numerics.small_matrices import cholesky, inverse
@@ -37,6 +37,8 @@ from l2calib.process.projected_bias import (
 )
 from l2calib.process.spectrum import left_out_square
 
+T = TypeVar("T")
+
 _PSI_AT_ONCE = 4  # of the lattice: more fill no cache in a batch, fewer are slow in NumPy
 _FEW = 12  # rho by which modes are looked for
 _FIRST_SCALE = 0.1  # of differences, in sd of the prior; the climbs find their own
@@ -56,7 +58,7 @@ _KEPT_PSI, _FEW_DATA = 144, 60  # of several inputs, unless few observations tel
 _NODES = (28, 26, 28, 32)  # by parameters
 
 
-def of_dimension(several: tuple[int, ...], p: int) -> int:
+def of_dimension(several: tuple[T, ...], p: int) -> T:
     """The entry for so many parameters."""
     return several[min(p, len(several)) - 1]
 
@@ -213,11 +215,14 @@ def _anchors(prior: Prior, view: View, modes: Modes) -> tuple[Anchors, list[_Ref
         chosen, checked = _SPREAD * ndtri(kronecker(number, p)), ndtri(kronecker(number + checks, p)[number:])
         even, nothing = np.full(checks, 1 / checks), np.empty((0, p))
         of_modes = [_References(0, modes.factors[0], chosen, weight[0], checked, even)]
-        for mode in range(1, _MODES):
-            of_modes.append(_References(mode, modes.factors[mode], chosen[:others], weight[mode], nothing, np.empty(0)))
+        of_modes += [
+            _References(mode, modes.factors[mode], chosen[:others], weight[mode], nothing, np.empty(0))
+            for mode in range(1, _MODES)
+        ]
         return _at(prior, view, modes.centres), of_modes
     # Each anchor has what lies between it and its neighbours; the first is in the middle of the first mode.
-    width, z, references = abs(_OFFSETS[1]) / 2, [], []
+    width, references = abs(_OFFSETS[1]) / 2, list[_References]()
+    z: list[AnyArray] = []
     for mode in range(_MODES):  # a further one is looked at as a whole
         for shift in _OFFSETS[:1] if mode else _OFFSETS:
             across, count = (3 * width, others) if mode else (width, number)
