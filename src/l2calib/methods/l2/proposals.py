@@ -30,11 +30,6 @@ _LEAST_MASS = 1e-5  # of a component that has a slot whatever the others have
 _SLOTS = 64  # groups of points with one component each
 # Radii of a slot, by parameters and levels; at each are two points per parameter.
 _RADII: tuple[tuple[int, ...], ...] = ((), (8, 32), (4, 16), (4, 16))
-    (),
-    (8, 32),
-    (4, 16),
-    (4, 16),
-)  # of a slot, by parameters and levels; at each are two points per parameter
 _STEPS = 16  # back to theta
 _LONGEST = 1.5  # of a step in z
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
