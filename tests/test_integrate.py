@@ -14,8 +14,8 @@ from scipy.stats import norm
 import l2calib as l2
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.levels import LEVELS
-from l2calib.numerics.modes import Survey
 from l2calib.numerics.compile import quickly_compiled
+from l2calib.numerics.modes import Survey
 from l2calib.posterior.points import PROBABILITIES, Summary, Target, summarise, target_of
 
 

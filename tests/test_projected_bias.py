@@ -13,6 +13,7 @@ from l2calib.process.projected_bias import (
     Rotated,
     RotatedResponses,
     bias_in_span,
+    expanded,
     lattice_terms,
     node_terms,
     nodes_of,
@@ -208,3 +209,33 @@ def test_nodes_with_rows_of_their_own_are_nodes_with_all_rows():
         rows = slice(2 * node, 2 * node + 2)
         assert apart.terms.log_likelihood[node] == pytest.approx(together.terms.log_likelihood[node, rows], rel=1e-12)
         assert own_bias[node] == pytest.approx(bias[node, :, rows], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_an_expansion_is_the_likelihood_of_a_model_that_is_linear(p):
+    """At any u, against the likelihood of the residual that the model leaves there."""
+    rotated, responses = pieces(SquaredExponential())
+    roots = np.sqrt(RULE.weights)
+    slopes = orthonormal_slopes(
+        roots[:, None] * functions(RULE.nodes, p)[None], functions(design(), p)[None], np.ones(p)
+    )
+    found = expanded(rotated, responses, KAPPA, np.zeros((1, N)), slopes, N)
+    for u in np.random.default_rng(9).standard_normal((3, p)):
+        moved = (slopes.at_design[0] @ u)[None]
+        known = lattice_terms(rotated, responses, KAPPA, moved, slopes, N).log_likelihood
+        assert found.log_likelihood(np.broadcast_to(u, found.centre.shape), N) == pytest.approx(known, rel=1e-9)
+
+
+def test_the_mass_of_an_expansion_is_its_integral():
+    rotated, responses = pieces(SquaredExponential())
+    roots = np.sqrt(RULE.weights)
+    slopes = orthonormal_slopes(
+        roots[:, None] * functions(RULE.nodes, 1)[None], functions(design(), 1)[None], np.ones(1)
+    )
+    found = expanded(rotated, responses, KAPPA, np.zeros((1, N)), slopes, N)
+    scale = (found.root[..., 0, 0] * np.sqrt(found.square)).max()
+    grid = found.centre[0, 1, 0, 0] + scale * 60 * np.sinh(np.linspace(-6, 6, 4001)) / np.sinh(6)
+    values = np.array([found.log_likelihood(np.full(found.centre.shape, each), N) for each in grid])
+    integral = np.log(np.trapezoid(np.exp(values - values.max()), grid, axis=0)) + values.max()
+    away = integral - found.log_mass()
+    assert away == pytest.approx(np.full(away.shape, away[0, 0, 0]), abs=1e-5)

@@ -33,7 +33,7 @@ _RADII: tuple[tuple[int, ...], ...] = ((), (8, 32), (4, 16), (4, 16))
 _STEPS = 16  # back to theta
 _LONGEST = 1.5  # of a step in z
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
-_ARRIVED = 1e-3  # in sd: so far u may be missed
+_ARRIVED = 1e-4  # in sd: so far u may be missed
 _OUTSIDE = 4.0  # of z: what is sought from there and was not found is beyond the prior
 _DAMPING, _FIRST_DAMPING, _LAST_DAMPING = 1e-12, 1e-2, 1e4  # relative, of the steps
 
