@@ -60,6 +60,7 @@ def _row(configuration, n, law, method, parameter, replications):
         "coverage_se": np.sqrt(coverage * (1 - coverage) / replications),
         "bias": bias,
         "sampling_sd": spread,
+        "mean_length": 2 * 1.96 * inflation * spread,
         "seconds_per_calibration": seconds,
         "bias_se": spread / np.sqrt(replications),
         "mean_posterior_sd_se": 0.1 * inflation * spread / np.sqrt(replications),
