@@ -10,10 +10,10 @@ import numpy as np
 
 from l2calib.compute.chunks import solve_batch
 from l2calib.compute.stages import solve_one
-from l2calib.engines.engine import Engine, default_engine
+from l2calib.engines.engine import Engine, Integrate, default_engine
 from l2calib.errors import CalibrationFailed, DataError, MethodError, Status
-from l2calib.methods.catalogue import DEFAULT_METHOD, PAPER_METHODS, method_named
-from l2calib.methods.method import AnyMethod
+from l2calib.methods.catalogue import COMPARED, DEFAULT_METHOD, method_named
+from l2calib.methods.method import AnyMethod, proposes
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.compile import quickly_compiled
 from l2calib.problem.experiment import Experiment
@@ -42,7 +42,7 @@ def calibrate(
         raise MethodError(f"what is calibrated must be a Problem: received a {type(problem).__name__}; build one.")
     calibrator = _method(method)
     experiment = problem.experiment
-    integrator = _engine(engine, experiment)
+    integrator = _engine(engine, experiment, calibrator)
     key = quickly_compiled(_key)(jnp.asarray(checked_seed(seed)))
     started = time.perf_counter()
     answer = solve_one(calibrator, experiment, integrator, problem.y, key)
@@ -75,7 +75,7 @@ def calibrate_batch(
     if not isinstance(known, Experiment):
         raise MethodError(f"a batch needs an Experiment or a Problem: received a {type(known).__name__}; build one.")
     calibrator = _method(method)
-    integrator = _engine(engine, known)
+    integrator = _engine(engine, known, calibrator)
     y = _batch_of_responses(responses, known)
     if not isinstance(seed, Sequence | np.ndarray):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(checked_seed(seed)), jnp.arange(len(y)))
@@ -110,8 +110,8 @@ def compare(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> Comparison:
-    """Every method of the paper, or those named, side by side."""
-    several = PAPER_METHODS if methods is None else methods
+    """The default and every method of the paper, or those named, side by side."""
+    several = COMPARED if methods is None else methods
     named = list(several) if isinstance(several, Iterable) and not isinstance(several, str) else [several]
     if not named:
         raise MethodError("there is nothing to compare: received no method; name one or leave them out for all.")
@@ -141,12 +141,13 @@ def _method(method: str | AnyMethod) -> AnyMethod:
     return method
 
 
-def _engine(engine: Engine | None, experiment: Experiment) -> Engine:
+def _engine(engine: Engine | None, experiment: Experiment, method: AnyMethod) -> Engine:
     if engine is None:
-        return default_engine(experiment.parameters)
+        return Integrate() if proposes(method) else default_engine(experiment.parameters)
     if isinstance(engine, type) or not (hasattr(engine, "points") and hasattr(engine, "levels")):
         raise MethodError(f"the engine is not one: received {engine!r:.60}; give Integrate() or NUTS().")
-    engine.levels(experiment.parameters)
+    if not (proposes(method) and isinstance(engine, Integrate)):
+        engine.levels(experiment.parameters)
     return engine
 
 

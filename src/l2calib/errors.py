@@ -102,7 +102,7 @@ _SENTENCES = {
     Status.NEAR_INTERPOLATION: (
         "The smoother follows the observations nearly one by one, which leaves too few degrees of freedom to know the "
         "error variance: it may be far too small, and the intervals with it, so compare its root with what is known of "
-        "the measurements, look at koh, or measure some points twice."
+        "the measurements, look at l2 and koh, or measure some points twice."
     ),
     Status.NOT_A_MINIMUM: (
         "More than a fifth of the posterior lay where the model is not closest to the system, and was left out: "

@@ -30,10 +30,10 @@ from l2calib.cli.terminal import (
     unprintable,
 )
 from l2calib.errors import SpecError
-from l2calib.methods.catalogue import DEFAULT_METHOD, PAPER_METHODS, method_named
+from l2calib.methods.catalogue import COMPARED, DEFAULT_METHOD, DEFAULT_SINCE, FORMER_DEFAULT, method_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from l2calib.problem.problem import Problem
     from l2calib.results.calibration import Calibration
@@ -49,7 +49,7 @@ _Methods = Annotated[
     typer.Option(
         "--method",
         metavar="NAME",
-        help=f"{', '.join(PAPER_METHODS[:-1])} or {PAPER_METHODS[-1]}; may be given more than once.",
+        help=f"{', '.join(COMPARED[:-1])} or {COMPARED[-1]}; may be given more than once.",
         show_default=DEFAULT_METHOD,
     ),
 ]
@@ -96,19 +96,19 @@ def calibrate(
     spec: SpecArgument, method: _Methods = None, seed: _Seed = 0, out: _Out = None, json: _Json = False
 ) -> None:
     """Calibrate the model of SPEC by one method or several."""
-    _answer(spec, method or [DEFAULT_METHOD], seed, out, json)
+    _answer(spec, method, seed, out, json)
 
 
 @app.command()
 def compare(spec: SpecArgument, seed: _Seed = 0, out: _Out = None, json: _Json = False) -> None:
-    """Calibrate it by every method of the paper, side by side."""
-    _answer(spec, None, seed, out, json)
+    """Calibrate it by l2 and every method of the paper, side by side."""
+    _answer(spec, COMPARED, seed, out, json)
 
 
 app.command()(study.design)
 
 
-def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, json: bool) -> None:
+def _answer(spec: str, methods: Sequence[str] | None, seed: int, out: str | None, json: bool) -> None:
     with failures_as_sentences():
         if out == "":  # a variable of the shell that was never set; as a path it would be the current folder
             raise SpecError("the folder for the results has no name: received an empty --out; name one.")
@@ -124,19 +124,21 @@ def _answer(spec: str, methods: list[str] | None, seed: int, out: str | None, js
 
                 write(folder, {"results.json": text, **files}, results)
         for result in results:
+            if not methods:
+                say(f"by {result.method}, the default since {DEFAULT_SINCE}; before it was --method {FORMER_DEFAULT}.")
             for sentence in result.status.sentences():
                 say(f"note on {result.method}: {sentence}")
         show(text if json else printable(tables(results)))
 
 
 def _calibrate(
-    spec: str, methods: list[str] | None, seed: int, out: Path | None
+    spec: str, methods: Sequence[str] | None, seed: int, out: Path | None
 ) -> tuple[list[Calibration], dict[str, str]]:
     """The results, and what is to be written beside them."""
     from l2calib.calibration import calibrate
     from l2calib.spec import load_problem
 
-    chosen = [method_named(name) for name in dict.fromkeys(methods or PAPER_METHODS)]
+    chosen = [method_named(name) for name in dict.fromkeys(methods or [DEFAULT_METHOD])]
     problem = load_problem(spec)
     source = None if out is None else _origin(spec, problem, out)
     results: list[Calibration] = []
@@ -148,6 +150,7 @@ def _calibrate(
         return results, {}
     from l2calib.cli.output import run_json
 
+    source["default_since"] = None if methods else DEFAULT_SINCE  # of the method, if the user chose none
     return results, {"run.json": run_json(source, seed, results)}
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from l2calib.engines.engine import Engine
-from l2calib.engines.importance import ROUNDS, points_by_importance
+from l2calib.engines.importance import points_by_importance, round_sizes
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.proposed import EVALUATIONS, points_of_proposals
@@ -91,10 +91,10 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
             f"the posterior of '{method.name}' is neither a Density nor a Sampler: received a "
             f"{type(posterior).__name__}; return one of the two."
         )
-    last = engine.levels(experiment.parameters) - 1
     proposed = isinstance(posterior, DensityOfRows) and posterior.proposals is not None
     if proposed and isinstance(engine, Integrate):
         return ByProposals(method, experiment.prior, engine, 0)
+    last = engine.levels(experiment.parameters) - 1
     return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
 
 
@@ -251,7 +251,7 @@ class ByProposals(ByEngine[V, D]):
         return 20 * self.engine.tolerance
 
     def evaluations(self, level: int) -> int:
-        return sum(ROUNDS[self.prior.dimension]) if level == self.last_level else EVALUATIONS[level]
+        return sum(round_sizes(self.prior.dimension)) if level == self.last_level else EVALUATIONS[level]
 
     def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
         """More points where these are but few; others where they do not reach."""
@@ -267,7 +267,11 @@ class ByProposals(ByEngine[V, D]):
         return points_by_importance(target, Modes(*survey))
 
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
-        return super().draws(self.engine.far_level(self.prior.dimension), number, view=view, fit=fit, key=key)
+        """From the weighted points, each as often as it weighs: they are thousands."""
+        target = self._target(view, fit)
+        points = self._points(target, Survey(*_proposals(target).gaussians()), max(level, 1), key)
+        chosen = jax.random.choice(key, len(points.weights), (number,), p=points.weights)
+        return self.prior.from_line(points.z[chosen]), jnp.ones(number, dtype=bool)
 
 
 @dataclass(frozen=True)

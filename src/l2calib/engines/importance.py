@@ -38,7 +38,8 @@ _LEAST_SPREAD = 0.05  # of a group's points beside the Gaussian at its mode
 _REPLICATES = 8
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
 _BLOCK = 20_000  # terms at once, which leave room in the caches
-ROUNDS = {2: (512, 768, 1024), 3: (768, 1024, 1536), 4: (1024, 1536, 2048)}  # points of each, by parameters
+_ROUNDS = {2: (512, 768, 1024), 3: (768, 1024, 1536), 4: (1024, 1536, 2048)}  # points of each, by parameters
+_ROUNDS_BEYOND = (1536, 2048, 3072, 4096)
 
 
 class _Deviates(NamedTuple):
@@ -140,13 +141,18 @@ class _Seen(NamedTuple):
     log_share: AnyArray
 
 
+def round_sizes(p: int) -> tuple[int, ...]:
+    """How many points there are in every round."""
+    return _ROUNDS.get(p, _ROUNDS_BEYOND)
+
+
 @np.errstate(all="ignore")
 def points_by_importance(target: Target, modes: Modes) -> Points:
     """Weighted points; `modes` are Gaussians that together look like the posterior, as far as that is known."""
     xp, p = namespace_of(modes.centres), modes.centres.shape[1]
     rounds: list[_Round] = []
     seen: list[_Seen] = []
-    for number in ROUNDS[p]:
+    for number in round_sizes(p):
         before = sum(each.number for each in rounds)
         if rounds:
             together = _joined(seen)

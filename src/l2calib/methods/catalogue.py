@@ -23,7 +23,7 @@ class Style(NamedTuple):
     """A label (with mathtext), a colour, the dashes of a curve and the marker of a point, as matplotlib names it."""
 
     label: str
-    colour: str  # the Okabe-Ito palette: told apart by colour-blind readers too
+    colour: str  # told apart by colour-blind readers too: the Okabe-Ito palette, and a violet as far from it as can be
     dashes: tuple[float, ...]
     marker: str
     hollow: bool = False
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
     build: Callable[..., AnyMethod]  # it takes its options, if it has any
     cost: float
-    style: Style | None = None  # the paper's methods have one of their own
+    style: Style | None = None  # the default and the paper's methods have one of their own
 
 
 def _regression() -> AnyMethod:
@@ -76,6 +76,7 @@ def _projected_bias(*options: str) -> AnyMethod:
 
 _MATERN = {"matern52": 2.5, "matern32": 1.5}
 _COSTLY = 20.0  # such as modified Kennedy-O'Hagan, and what is not in the catalogue
+_OWN = {"l2": Entry(_projected_bias, _COSTLY, Style("projected bias, $L^2$", "#8200D9", (12, 1.5, 2.5, 1.5), "*"))}
 _PAPER = {
     "nlm": Entry(_regression, 1.0, Style("non-linear regression", "#000000", (1, 1.2), "o")),
     "koh": Entry(
@@ -105,21 +106,23 @@ _PAPER = {
         Style("general Bayes, OLS, bootstrap", "#CC79A7", (4, 1, 1, 1, 1, 1), "v", hollow=True),
     ),
 }
-_OWN = {"l2": Entry(_projected_bias, _COSTLY)}
 # What may follow the name after plus signs: of each pair of brackets one at the most.
 _OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {"l2": (("literal",), tuple(_MATERN))}
 CATALOGUE = (
-    _PAPER
-    | _OWN
+    _OWN
+    | _PAPER
     | {
         "koh-plumlee": Entry(functools.partial(_kennedy_ohagan, "parameter"), _COSTLY),
         "kennedy-ohagan-plain": Entry(functools.partial(_kennedy_ohagan, "none"), _COSTLY),
     }
 )
 PAPER_METHODS = tuple(_PAPER)  # in the paper's order
-DEFAULT_METHOD = "gb-l2"
-DEFAULT_IN_WORDS = "general Bayes with the L2 loss"
-_SPARE_MARKERS = "PX*<>hp"
+DEFAULT_METHOD = "l2"
+DEFAULT_SINCE = "0.2"  # the version of l2calib; before it was FORMER_DEFAULT
+FORMER_DEFAULT = "gb-l2"
+DEFAULT_IN_WORDS = "a bias projected at theta, its smoothness and size integrated"
+COMPARED = (DEFAULT_METHOD, *PAPER_METHODS)  # side by side, where none are named
+_SPARE_MARKERS = "PX<>hp"
 
 
 @functools.cache
@@ -163,11 +166,11 @@ def cost_of(name: str) -> float:
 
 
 def styles_of(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method, those of the paper first and in its order; others take what is left."""
+    """The style of each method: the default, then those of the paper in its order; others take what these leave."""
     found = set(methods)
     styles = {name: entry.style for name, entry in CATALOGUE.items() if entry.style is not None}
     others = sorted(found - styles.keys())
-    left = [style for name, style in styles.items() if name not in found] or list(styles.values())
+    left = [styles[name] for name in PAPER_METHODS if name not in found] or list(styles.values())
     spare = {
         name: left[i % len(left)]._replace(
             label=name.replace("$", r"\$"), marker=_SPARE_MARKERS[i % len(_SPARE_MARKERS)], hollow=False

@@ -140,6 +140,16 @@ def runs_in_numpy(method: AnyMethod) -> bool:
 
 
 @runtime_checkable
+class _Proposing(Protocol):
+    proposes: bool
+
+
+def proposes(method: AnyMethod) -> bool:
+    """Whether posteriors come with proposals, which serve any number of parameters: see `Proposals`."""
+    return isinstance(method, _Proposing) and method.proposes
+
+
+@runtime_checkable
 class _Revised(Protocol):
     revision: int
 

@@ -56,6 +56,9 @@ def run_page(run: Run) -> dict[str, Any]:
 def subject(run: Run) -> str:
     """What was calibrated, against what, and by which methods."""
     methods = listed([prose(each.method) for each in run.found])
+    since = run.origin.get("default_since")  # in the files of an earlier version there is no such key
+    if since is not None:
+        methods = f"{listed([each.method for each in run.found])}, the default since {since} ({methods})"
     number = len(run.columns[run.response])
     noun = "parameter" if len(run.parameters) == 1 else "parameters"
     return (

@@ -71,8 +71,9 @@ def _few_observations(problem: Problem) -> Iterator[Caution]:
     if n < _OBSERVATIONS_PER_PARAMETER * p:
         yield Caution(
             "data.file",
-            f"{n} observations are few for {p} parameter{'s' if p > 1 else ''}, and intervals may then be too short; "
-            f"compare several methods, or observe at least {_OBSERVATIONS_PER_PARAMETER * p}.",
+            f"{n} observations are few for {p} parameter{'s' if p > 1 else ''}, and intervals may then be too short, "
+            "those of general Bayes above all; compare l2 with koh, "
+            f"or observe at least {_OBSERVATIONS_PER_PARAMETER * p}.",
         )
 
 

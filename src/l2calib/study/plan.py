@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from l2calib.errors import SpecError, suggest, whole_number
-from l2calib.methods.catalogue import DEFAULT_METHOD, PAPER_METHODS, method_named
+from l2calib.methods.catalogue import PAPER_METHODS, method_named
 from l2calib.study.error_laws import ERROR_LAWS, error_law
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Plan:
         checked: dict[str, Any] = {
             "sizes": _several([whole_number(n, "a size", least=1) for n in self.sizes], "sizes", "20,100"),
             "errors": _several(self.errors, "error laws", "normal"),
-            "methods": _several(self.methods, "methods", DEFAULT_METHOD),
+            "methods": _several(self.methods, "methods", "gb-l2,koh"),
             "replications": whole_number(self.replications, "the number of replications", least=1),
             "seed": whole_number(self.seed, "the seed", least=0, most=_MAXIMUM_SEED),
             "block": whole_number(self.block, "the number of replications in a block", least=1),

@@ -77,6 +77,7 @@ class ProjectedBias:
 
     smoothing = None
     in_numpy = True
+    proposes = True
     revision = 1
 
     def __post_init__(self) -> None:
@@ -184,7 +185,7 @@ class ProjectedBias:
             likelihoods,
         )
         proposals = None
-        if 1 < prior.dimension <= 4:
+        if prior.dimension > 1:
             proposals = Proposals(lambda level: weighed_points(known, level), lambda: gaussians(known))
         return DensityOfRows(
             log_density,
