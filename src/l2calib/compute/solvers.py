@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from l2calib.engines.engine import Engine
-from l2calib.engines.importance import points_by_importance, round_sizes
+from l2calib.engines.importance import EFFORTS, number_of_points, points_by_importance
 from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.proposed import EVALUATIONS, points_of_proposals
@@ -243,7 +243,7 @@ class ByProposals(ByEngine[V, D]):
 
     engine: Integrate
 
-    last_level = 2
+    last_level = len(EVALUATIONS) + EFFORTS - 1
 
     @property
     def tolerance(self) -> float:
@@ -251,20 +251,23 @@ class ByProposals(ByEngine[V, D]):
         return 20 * self.engine.tolerance
 
     def evaluations(self, level: int) -> int:
-        return sum(round_sizes(self.prior.dimension)) if level == self.last_level else EVALUATIONS[level]
+        if level < len(EVALUATIONS):
+            return EVALUATIONS[level]
+        return number_of_points(self.prior.dimension, level - len(EVALUATIONS))
 
     def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
         """More points where these are but few; others where they do not reach."""
-        reached = (missed <= self.tolerance) & (error < _FEW_POINTS_ERROR) & (level == 0)
-        return np.where(reached, 1, self.last_level)
+        if level > 0:
+            return np.full(error.shape, min(level + 1, self.last_level))
+        return np.where((missed <= self.tolerance) & (error < _FEW_POINTS_ERROR), 1, len(EVALUATIONS))
 
     def survey(self, view: V, fit: Fit[D]) -> Survey:
         return Survey(*_proposals(self._target(view, fit)).gaussians())
 
     def _points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
-        if level < self.last_level:
+        if level < len(EVALUATIONS):
             return points_of_proposals(target, level)
-        return points_by_importance(target, Modes(*survey))
+        return points_by_importance(target, Modes(*survey), level - len(EVALUATIONS))
 
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         """From the weighted points, each as often as it weighs: they are thousands."""
