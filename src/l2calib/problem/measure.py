@@ -15,10 +15,14 @@ _DEFAULT_SOBOL_POWER = 12
 
 @dataclass(frozen=True, eq=False)
 class Quadrature:
-    """Nodes (Q, k) in the unit cube with weights (Q,) that sum to one."""
+    """Nodes (Q, k) in the unit cube with weights (Q,) that sum to one.
+
+    Where it is `nested`, the weights are equal and the first 2^m nodes are a rule by themselves.
+    """
 
     nodes: np.ndarray
     weights: np.ndarray
+    nested: bool = False
 
     def __post_init__(self) -> None:
         shapes_agree = self.nodes.size > 0 and self.nodes.ndim == 2 and self.weights.shape == self.nodes.shape[:1]
@@ -28,6 +32,12 @@ class Quadrature:
             )
         if self.nodes.min() < 0 or self.nodes.max() > 1 or not np.isclose(self.weights.sum(), 1.0):
             raise MethodError("quadrature needs nodes in the unit cube and weights that sum to one; rescale them.")
+
+    def thinned(self, most: int) -> Quadrature:
+        """At most so many nodes, a power of two, of a nested rule; of another, all of them."""
+        if not self.nested or len(self.nodes) <= most:
+            return self
+        return Quadrature(self.nodes[:most], np.full(most, 1 / most), nested=True)
 
 
 def gauss_legendre(inputs: int, nodes_per_input: int) -> Quadrature:
@@ -48,7 +58,7 @@ def sobol(inputs: int, power: int = _DEFAULT_SOBOL_POWER, seed: int = 0) -> Quad
     whole_number(inputs, "the number of inputs", least=1)
     whole_number(power, "the power of two", least=0, most=30)
     nodes = qmc.Sobol(inputs, scramble=True, rng=np.random.default_rng(seed)).random_base2(power)
-    return Quadrature(nodes, np.full(len(nodes), 1 / len(nodes)))
+    return Quadrature(nodes, np.full(len(nodes), 1 / len(nodes)), nested=True)
 
 
 def default_quadrature(inputs: int) -> Quadrature:

@@ -93,7 +93,7 @@ class ProjectedBias:
 
     def prepare(self, experiment: Experiment) -> Prepared[_Shared, View]:
         sites, nodes, p = Sites.of(experiment), experiment.narrow_node_span, experiment.parameters
-        functionals = Functionals(experiment.quadrature.nodes, nodes.functionals)
+        functionals = Functionals(experiment.few_nodes.nodes, nodes.functionals)
         psi, seen = psi_lattice(experiment.inputs), experiment.design_span.basis
         spectrum, sizes = compressed_spectrum_over(self.correlation, psi, sites, functionals, seen)
         lattice = lattice_over(

@@ -54,7 +54,7 @@ _FAR_WEIGHT, _LEAST_WEIGHT = 0.05, 1e-3  # of references
 _OF_MODE, _OF_OTHER = (8, 36, 44, 56), (8, 12, 14, 18)  # references of an anchor, by parameters
 _CHECKED = (4, 8, 8, 8)  # of an anchor at the first mode, besides
 _KAPPA_STRIDE = 4  # of the first look
-_KEPT_PSI, _FEW_DATA = 144, 60  # of several inputs, unless few observations tell little of psi
+_KEPT_PSI, _FEW_DATA = 144, 60  # of the grid of two inputs, unless few observations tell little of psi
 _NODES = (28, 26, 28, 32)  # by parameters
 
 
@@ -169,10 +169,11 @@ def _modes(
     """
     xp = namespace_of(y)
     number, kappa = lattice.log_prior.shape[0], np.arange(0, lattice.log_prior.shape[1], _KAPPA_STRIDE)
+    two_inputs = lattice.spectrum.log_psi.shape[1] == 2
     first = _tabulated(prior, view, lattice, y, best, np.arange(number), kappa)
     log_mass = first.log_mass()[:, :, 0] + lattice.log_prior[:, kappa]
     log_mass = xp.where(xp.isnan(log_mass), -np.inf, log_mass)
-    by_psi, psi = largest(log_sum_exp(log_mass, axis=1), min(number, _KEPT_PSI if y.size >= _FEW_DATA else number))
+    by_psi, psi = largest(log_sum_exp(log_mass, axis=1), _KEPT_PSI if y.size >= _FEW_DATA and two_inputs else number)
     lost = 1 - xp.exp(log_sum_exp(by_psi, axis=0) - log_sum_exp(log_mass.reshape(-1), axis=0))
     heaviest, index = largest(log_mass.reshape(-1), _FEW)
     own_psi, own_kappa = index // kappa.size, xp.asarray(kappa)[index % kappa.size]
