@@ -12,7 +12,7 @@ from l2calib.spec import load_problem
 
 
 def main() -> None:
-    """Wiffle balls by general Bayes: the prediction, and the bias beside it."""
+    """Wiffle balls by the default method: the prediction, and the bias beside it."""
     result = l2.calibrate(load_problem("wiffle"), seed=1)
     figure = Figure(figsize=(9.6, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)

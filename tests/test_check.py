@@ -165,7 +165,7 @@ def test_a_sound_spec_is_described_in_words(run):
         "model       the Python function fall_time(height, g, m) of model.py",
         "parameters  g: uniform between 0 and 20 (90% of it between 1 and 19)",
         "            m: uniform between 0 and 20 (90% of it between 1 and 19)",
-        "method      gb-l2 (general Bayes with the L2 loss) unless --method names another",
+        "method      l2 (a bias projected at theta, its smoothness and size integrated) unless --method names another",
         (
             "target      theta_L2: the g and m for which the model is closest to the system, "
             "in mean square over height in [0.175, 4.275]"
@@ -179,7 +179,7 @@ def test_a_sound_spec_is_described_as_data(run, tmp_path):
     answer = json.loads(out)
     assert (status, err, answer["ok"], answer["mistakes"]) == (0, "", True, [])
     told = answer["description"]
-    assert (told["response"], told["observations"], told["method"]) == ("y", 21, "gb-l2")
+    assert (told["response"], told["observations"], told["method"]) == ("y", 21, "l2")
     assert told["inputs"]["x"]["range"] == told["inputs"]["x"]["data"] == [0, 1]
     assert told["replicates"] == {"settings": 10, "fewest": 2, "most": 3}
     assert told["model"] == {"kind": "expression", "text": "a + b * x", "arguments": "x, a, b"}

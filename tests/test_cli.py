@@ -44,12 +44,42 @@ def slope(folder):
         yield folder
 
 
-def test_the_table_is_for_people(run, slope):
+def test_the_table_is_for_people_and_says_which_method_the_default_is(run, slope):
     status, out, err = run("calibrate", slope / "spec.toml")
     assert status == 0
-    assert "gb-l2" in out
+    assert [row.split()[0] for row in out.splitlines() if row.startswith(" l2 ")] == ["l2", "l2"]
     assert "97.5%" in out
     assert "\x1b" not in out + err
+    assert err == "l2calib: by l2, the default since 0.2; before it was --method gb-l2.\n"
+
+
+def test_the_default_is_told_only_where_it_was_taken_and_never_in_the_answer(run, slope):
+    taken, asked = (run("calibrate", slope / "spec.toml", "--json", *method) for method in ([], ["--method", "l2"]))
+    ours, theirs = (json.loads(out)["results"][0] | {"seconds": None} for _, out, _ in (taken, asked))
+    assert ours == theirs
+    assert "the default since 0.2" in taken[2]
+    assert asked[2] == ""
+
+
+BENT = line_spec.csv(
+    *(f"{i / 9},{1 + 2 * i / 9 + 3 * (i / 9) ** 2 * (1 - i / 9) + 0.02 * (-1) ** i},n" for i in range(10))
+)
+
+
+@pytest.mark.parametrize(("data", "is_there"), [(line_spec.csv(*ROWS), False), (BENT, True)], ids=["line", "bent"])
+def test_json_is_null_where_a_method_has_no_such_thing(run, slope, data, is_there):
+    """A line is the model, so no process is most probable; what is bent like that is none."""
+    (slope / "line.csv").write_text(data)
+    status, out, _ = run("calibrate", slope / "spec.toml", "--method", "l2", "--method", "gb-ols", "--json")
+    assert status == 0
+    ours, other = json.loads(out)["results"]
+    assert ours["gamma"] is None
+    assert ours["sigma2"] > 0
+    assert 0 < ours["no_process"] < 1
+    assert list(ours["rho"]) == ["psi", "kappa"]
+    assert [value is not None for value in (*ours["rho"]["psi"], ours["rho"]["kappa"])] == [is_there] * 2
+    assert other["gamma"] > 0
+    assert other["no_process"] is None
 
 
 def test_the_same_seed_gives_the_same_numbers(run, slope):
@@ -61,10 +91,13 @@ def test_the_same_seed_gives_the_same_numbers(run, slope):
     assert numbers() == numbers()
 
 
-def test_compare_runs_every_method_of_the_paper(run, slope):
-    status, out, _ = run("compare", slope / "spec.toml", "--json")
+def test_compare_runs_the_default_and_every_method_of_the_paper(run, slope):
+    status, out, err = run("compare", slope / "spec.toml", "--json")
     assert status == 0
-    assert [result["method"] for result in json.loads(out)["results"]] == PAPER
+    results = json.loads(out)["results"]
+    assert [result["method"] for result in results] == ["l2", *PAPER]
+    assert [result["no_process"] is None for result in results] == [False, *[True] * len(PAPER)]
+    assert "default" not in err
 
 
 def test_what_a_model_prints_stays_out_of_the_answer(slope):

@@ -27,6 +27,7 @@ from tests.shared_programs import shared_programs
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if guide.blocks(page, "python", "console")]
+METHODS = ["--method", "l2", "--method", "gb-l2", "--method", "koh"]
 PARAMETER_KEYS = ["mean", "sd", "q2.5", "q50", "q97.5"]
 RESULT_KEYS = [
     "method",
@@ -157,7 +158,7 @@ def test_formulas_are_drawn_without_a_script(site):
 def wiffle(tmp_path_factory):
     """What one run of the packaged example prints, says and writes, for the tests that only look at it."""
     out = tmp_path_factory.mktemp("wiffle") / "deep" / "out"
-    options = ["--method", "gb-l2", "--method", "koh", "--seed", "3", "--json", "--out", str(out)]
+    options = [*METHODS, "--seed", "3", "--json", "--out", str(out)]
     printed, said = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
         patch.setattr(sys, "argv", ["l2calib", "calibrate", "wiffle", *options])
@@ -172,7 +173,7 @@ def test_json_obeys_the_contract(wiffle):
     answer = json.loads(printed)
     assert list(answer) == ["spec", "seed", "results"]
     assert (answer["spec"], answer["seed"]) == ("wiffle", 3)
-    assert [result["method"] for result in answer["results"]] == ["gb-l2", "koh"]
+    assert [result["method"] for result in answer["results"]] == ["l2", "gb-l2", "koh"]
     for result in answer["results"]:
         assert list(result) == RESULT_KEYS
         assert "inaccurate" not in result["status"]
@@ -180,13 +181,18 @@ def test_json_obeys_the_contract(wiffle):
         for summary in result["parameters"].values():
             assert list(summary) == PARAMETER_KEYS
             assert summary["q2.5"] < summary["q50"] < summary["q97.5"]
-    gb, koh = answer["results"]
+    ours, gb, _ = answer["results"]
+    assert list(ours["theta_hat"]) == ["g", "m"]
+    assert [each["gamma"] is None for each in answer["results"]] == [True, False, True]
+    assert [each["no_process"] is None for each in answer["results"]] == [False, True, True]
+    assert 0 < ours["no_process"] < 1
+    # No process is about as probable as one, and where it is more so, rho is null.
+    assert [len(ours["rho"]["psi"]), ours["rho"]["psi"][0] is None] == [1, ours["rho"]["kappa"] is None]
     assert list(gb["theta_hat"]) == ["g", "m"]
     assert gb["gamma"] > 0
     assert list(gb["rho"]) == ["psi", "kappa"]
     assert len(gb["rho"]["psi"]) == 1
-    assert koh["gamma"] is None
-    # The paper's conclusion: both methods say about (11, 3.5).
+    # The paper's conclusion: its methods say about (11, 3.5); so does ours.
     for result in answer["results"]:
         for name, value in (("g", 11), ("m", 3.5)):
             summary = result["parameters"][name]
@@ -196,7 +202,7 @@ def test_json_obeys_the_contract(wiffle):
 def test_out_holds_everything_and_nothing_else(wiffle):
     printed, _, out = wiffle
     names = {path.name for path in out.iterdir()}
-    assert names == {"results.json", "run.json", "gb-l2.nc", "koh.nc", "calibration.png", "calibration.svg"}
+    assert names == {"results.json", "run.json", "l2.nc", "gb-l2.nc", "koh.nc", "calibration.png", "calibration.svg"}
     assert json.loads((out / "results.json").read_text()) == json.loads(printed)
     assert (out / "calibration.png").read_bytes().startswith(b"\x89PNG")
     assert l2calib.load(out / "koh.nc").draws(4000)["g"].size == 4000
@@ -207,7 +213,8 @@ def test_the_run_tells_where_its_results_come_from(wiffle):
     run, answer = json.loads((out / "run.json").read_text()), json.loads(printed)
     assert run["l2calib"] == l2calib.__version__
     assert {"python", "numpy", "jax"} <= set(run["versions"])
-    command = ["l2calib", "calibrate", "wiffle", "--method", "gb-l2", "--method", "koh", "--seed", "3", "--json"]
+    assert run["default_since"] is None
+    command = ["l2calib", "calibrate", "wiffle", *METHODS, "--seed", "3", "--json"]
     assert shlex.split(run["command"]) == [*command, "--out", str(out)]
     example = examples()["wiffle"]
     assert run["spec"] == {"name": "wiffle", "text": example.read_text()}
@@ -231,6 +238,7 @@ def test_the_run_tells_where_its_results_come_from(wiffle):
 def test_statuses_are_notes_on_stderr(wiffle):
     printed, said, _ = wiffle
     # GCV has no interior optimum for these data, and that must not be silent.
-    assert "gcv-at-bound" in json.loads(printed)["results"][0]["status"]
+    assert "gcv-at-bound" in json.loads(printed)["results"][1]["status"]
     assert "note on gb-l2: " in said
+    assert "default" not in said
     assert "Traceback" not in said

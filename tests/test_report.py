@@ -218,13 +218,15 @@ def test_where_a_page_goes_unless_told(tmp_path):
     assert default_file(tmp_path / "summary.csv") == tmp_path / "summary.html"
 
 
-def test_a_real_run_becomes_a_page(run, tmp_path):
+def test_a_real_run_becomes_a_page_that_says_so_where_its_method_is_the_default(run, tmp_path):
     spec = line_spec.write(tmp_path)
-    assert run("calibrate", spec, "--method", "gb-ols", "--out", tmp_path / "out")[0] == 0
+    assert run("calibrate", spec, "--out", tmp_path / "out")[0] == 0
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["default_since"] == "0.2"
     status, out, err = run("report", tmp_path / "out")
     assert (status, out, err) == (0, f"{tmp_path / 'out' / 'report.html'}\n", "")
     text = Page((tmp_path / "out" / "report.html").read_text()).text
     assert "A model of y as a function of x, with the parameters a and b, calibrated against 10 observations" in text
+    assert "from line.csv by l2, the default since 0.2 (projected bias L²)." in text
     assert re.search(r"b is \d\.\d+, 95% interval \d\.\d+ to \d\.\d+\.", text)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from l2calib.display.words import counted, listed
-from l2calib.methods.catalogue import PAPER_METHODS, styles_of
+from l2calib.methods.catalogue import COMPARED, PAPER_METHODS, styles_of
 from l2calib.numerics.spread import kronecker
 from l2calib.posterior.band import Band
 from l2calib.report.colours import DARK, LIGHT, contrast, legible
@@ -201,7 +201,7 @@ def test_prior_dots_follow_the_prior():
 
 @pytest.mark.parametrize("ground", [LIGHT, DARK])
 def test_every_method_can_be_seen_on_both_backgrounds(ground):
-    for style in styles_of(PAPER_METHODS).values():
+    for style in styles_of(COMPARED).values():
         assert contrast(legible(style.colour, *ground), ground[0]) >= 3
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert legible("#0072B2", *LIGHT).upper() == "#0072B2"  # what can be seen stays as it is
@@ -211,6 +211,17 @@ def test_backgrounds_are_those_of_the_style_sheet():
     sheet = (Path(sys.modules["l2calib.report"].__file__).parent / "assets" / "report.css").read_text()
     for paper, ink in (LIGHT, DARK):
         assert f"--paper: {paper}; --ink: {ink};" in sheet
+
+
+def test_the_default_looks_like_no_other_method_and_comes_first():
+    styles = styles_of(reversed(COMPARED))
+    assert list(styles) == list(COMPARED)
+    for look in ("label", "colour", "dashes"):
+        assert len({getattr(style, look) for style in styles.values()}) == len(COMPARED)
+    ours = styles["l2"]
+    assert all(
+        (ours.marker, ours.hollow) != (style.marker, style.hollow) for name, style in styles.items() if name != "l2"
+    )
 
 
 def test_unknown_methods_take_looks_that_are_left():
