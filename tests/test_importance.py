@@ -60,9 +60,11 @@ def test_a_ridge_that_bends_is_followed_to_its_ends(p, effort):
         assert away < 0.1
 
 
-def test_more_effort_errs_less():
-    errors = [points_by_importance(target(bent_ridge, 3), as_told(3), effort).error for effort in range(EFFORTS)]
-    assert errors == sorted(errors, reverse=True)
+def test_more_effort_is_worth_more_points():
+    found = [points_by_importance(target(bent_ridge, 3), as_told(3), effort) for effort in range(EFFORTS)]
+    effective = [1 / np.sum(each.weights**2) for each in found]
+    assert effective == sorted(effective)
+    assert effective[-1] > 1000
 
 
 def test_in_numpy_and_compiled_it_finds_the_same():

@@ -137,6 +137,19 @@ def test_a_direction_that_moves_nothing_is_left_out():
             assert bias[v] == pytest.approx(slow.bias, abs=1e-9)
 
 
+def test_where_a_direction_moves_nothing_the_volume_is_of_the_others():
+    """Of the singular values that are not zero, in the parameters' own units whatever these are."""
+    rng, scale = np.random.default_rng(3), np.array([1.0, 20.0, 0.03])
+    jacobian = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 3)) / scale
+    found = orthonormal_slopes(jacobian[None], jacobian[None], scale)
+    assert found.moves[0].sum() == 2
+    values = np.linalg.svd(jacobian * scale, compute_uv=False)
+    assert values[2] < 1e-12 * values[0]
+    assert found.log_volume[0] == pytest.approx(np.log(values[:2]).sum() - np.log(scale).sum(), abs=1e-9)
+    again = orthonormal_slopes(jacobian[None][..., ::-1], jacobian[None], scale[::-1])
+    assert again.log_volume[0] == pytest.approx(found.log_volume[0], abs=1e-9)
+
+
 def test_the_bias_is_orthogonal_to_the_slopes():
     _, bias, _ = computed(SquaredExponential(), 3)
     assert (RULE.weights * bias) @ functions(RULE.nodes, 3) == pytest.approx(0, abs=1e-12)

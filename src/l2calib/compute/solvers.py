@@ -20,7 +20,7 @@ from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler,
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.modes import Modes, Survey
 from l2calib.numerics.namespace import AnyArray, namespace_of
-from l2calib.posterior.points import Points, Proposals, Target, target_of
+from l2calib.posterior.points import Points, Target, target_of
 from l2calib.problem.experiment import Experiment
 from l2calib.problem.prior import Prior
 
@@ -166,14 +166,14 @@ class ByEngine(Generic[V, D]):
         return self.engine.survey(self._target(view, fit))
 
     def points(self, level: int, *, view: V, fit: Fit[D], survey: Survey | None, key: Array) -> Points:
-        assert survey is not None
         posterior = self.method.posterior(self.prior, view, fit)
         points = self._points(self._target(view, fit), survey, level, key)
         if not isinstance(posterior, DensityOfRows):
             return points
         return points._replace(density_error=posterior.error)
 
-    def _points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
+    def _points(self, target: Target, survey: Survey | None, level: int, key: Array) -> Points:
+        assert survey is not None
         return self.engine.points(target, survey, level, key)
 
     def learnt(self, view: V, fit: Fit[D], points: Points) -> Fit[D]:
@@ -232,17 +232,13 @@ def _target_of_rows(posterior: DensityOfRows, prior: Prior, starts: AnyArray) ->
 _FEW_POINTS_ERROR = 0.4  # that four times as many points bring down
 
 
-def _proposals(target: Target) -> Proposals:
-    assert target.proposals is not None
-    return target.proposals
-
-
 @dataclass(frozen=True)
 class ByProposals(ByEngine[V, D]):
     """A density whose method knows about where it is: by points of that, or where they do not suffice by importance."""
 
     engine: Integrate
 
+    surveys = False
     last_level = len(EVALUATIONS) + EFFORTS - 1
 
     @property
@@ -261,18 +257,16 @@ class ByProposals(ByEngine[V, D]):
             return np.full(error.shape, min(level + 1, self.last_level))
         return np.where((missed <= self.tolerance) & (error < _FEW_POINTS_ERROR), 1, len(EVALUATIONS))
 
-    def survey(self, view: V, fit: Fit[D]) -> Survey:
-        return Survey(*_proposals(self._target(view, fit)).gaussians())
-
-    def _points(self, target: Target, survey: Survey, level: int, key: Array) -> Points:
+    def _points(self, target: Target, survey: Survey | None, level: int, key: Array) -> Points:
         if level < len(EVALUATIONS):
             return points_of_proposals(target, level)
-        return points_by_importance(target, Modes(*survey), level - len(EVALUATIONS))
+        assert target.proposals is not None
+        return points_by_importance(target, Modes(*target.proposals.gaussians()), level - len(EVALUATIONS))
 
     def draws(self, level: int, number: int, *, view: V, fit: Fit[D], key: Array) -> tuple[Array, Array]:
         """From the weighted points, each as often as it weighs: they are thousands."""
         target = self._target(view, fit)
-        points = self._points(target, Survey(*_proposals(target).gaussians()), max(level, 1), key)
+        points = self._points(target, None, max(level, 1), key)
         chosen = jax.random.choice(key, len(points.weights), (number,), p=points.weights)
         return self.prior.from_line(points.z[chosen]), jnp.ones(number, dtype=bool)
 

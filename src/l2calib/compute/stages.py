@@ -173,7 +173,7 @@ def _solve_in_numpy(method: AnyMethod, experiment: Experiment, engine: Integrate
         whitened: AnyArray = experiment.whiten(y)
         fit = method.fit(experiment, shared, whitened, key=key, choice=None)
         solver = solver_of(method, experiment, engine, view, fit)
-        survey, level = solver.survey(view, fit), solver.first_level
+        survey, level = solver.survey(view, fit) if solver.surveys else None, solver.first_level
         while True:
             solution = posterior_of(experiment.prior, solver, level, view=view, fit=fit, survey=survey, key=key)
             following = int(next_levels(solver, level, solution))

@@ -35,7 +35,7 @@ _ENOUGH = 4  # effective neighbours per parameter, at least
 # Kernels are wider than their neighbourhoods, one of four by much, so that ends of ridges are found.
 _WIDTHS = (1.1, 1.1, 1.1, 3.0)
 _FEWEST = 16  # effective points per parameter, below which weights are tempered before they guide the next points
-_TEMPERS = (1.0, 0.7, 0.5, 0.35, 0.25)
+_TEMPERS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.02, 0.01, 0.005, 0.002)
 _LEAST_SPREAD = 1e-6  # of a covariance, relative
 _LINE_LIMIT = 8.0  # of z: beyond, a normal distribution function has no digits left
 _BLOCK = 64  # points at once, which leave room in the caches; the rounds are multiples of it
@@ -74,6 +74,16 @@ class _Bells(NamedTuple):
         below = xp.cumsum(self.shares)
         chosen = xp.minimum(xp.searchsorted(below, deviates.label * below[-1]), below.size - 1)
         return self.centres[chosen] + xp.sum(self.factors[chosen] * deviates.t[:, None, :], axis=2)
+
+    def filled_up(self, number: int) -> _Bells:
+        """So many bells, the last of them without a share."""
+        xp, (own, p) = namespace_of(self.shares), self.centres.shape
+        more = number - own
+        return _Bells(
+            xp.concatenate([self.centres, xp.zeros((more, p))]),
+            xp.concatenate([self.factors, xp.broadcast_to(xp.eye(p), (more, p, p))]),
+            xp.concatenate([self.shares, xp.zeros(more)]),
+        )
 
     def density(self, z: AnyArray) -> AnyArray:
         """At rows z (N, p), where N is a multiple of the block."""
@@ -131,19 +141,20 @@ def points_by_importance(target: Target, modes: Modes, effort: int = 0) -> Point
     """Weighted points; `modes` are Gaussians that together look like the posterior, as far as that is known."""
     xp, p = namespace_of(modes.centres), modes.centres.shape[1]
     rounds, number = _sizes(p, effort)
-    first, deviates = _first(modes), _Deviates(*map(xp.asarray, _deviates(p, rounds, number)))
+    bells = max(2 * len(modes.centres) + 1, _KERNELS + 2)
+    first, deviates = _first(modes).filled_up(bells), _Deviates(*map(xp.asarray, _deviates(p, rounds, number)))
 
     def visit(index: AnyArray, seen: _Seen) -> _Seen:
-        learnt = _learnt(seen.points, _tempered(seen.log_weights, p))
-        bells = _Bells(*(xp.where(index == 0, *each) for each in zip(first, learnt, strict=True)))
-        z, log_density, log_share = _look(target, bells.at(_Deviates(*(each[index] for each in deviates))))
+        learnt = _learnt(seen.points, _tempered(seen.log_weights, p)).filled_up(bells)
+        own = _Bells(*(xp.where(index == 0, *each) for each in zip(first, learnt, strict=True)))
+        z, log_density, log_share = _look(target, own.at(_Deviates(*(each[index] for each in deviates))))
         here = np.arange(rounds) == index
 
-        def put(all_rounds: AnyArray, own: AnyArray) -> AnyArray:
-            return xp.where(here.reshape(-1, *[1] * own.ndim), own, all_rounds)
+        def put(all_rounds: AnyArray, one: AnyArray) -> AnyArray:
+            return xp.where(here.reshape(-1, *[1] * one.ndim), one, all_rounds)
 
-        every = _Bells(*(put(*each) for each in zip(seen.bells, bells, strict=True)))
-        expected = seen.expected + number * bells.density(seen.points).reshape(rounds, number)
+        every = _Bells(*(put(*each) for each in zip(seen.bells, own, strict=True)))
+        expected = seen.expected + number * own.density(seen.points).reshape(rounds, number)
         together = _Bells(*(each.reshape(-1, *each.shape[2:]) for each in every))
         return _Seen(
             put(seen.z, z),
@@ -153,11 +164,10 @@ def points_by_importance(target: Target, modes: Modes, effort: int = 0) -> Point
             every,
         )
 
-    kernels = len(first.shares)
     nowhere = _Bells(
-        xp.zeros((rounds, kernels, p)),
-        xp.broadcast_to(xp.eye(p), (rounds, kernels, p, p)),
-        xp.zeros((rounds, kernels)),
+        xp.zeros((rounds, bells, p)),
+        xp.broadcast_to(xp.eye(p), (rounds, bells, p, p)),
+        xp.zeros((rounds, bells)),
     )
     nothing = xp.zeros((rounds, number))
     seen = _Seen(xp.zeros((rounds, number, p)), nothing - np.inf, nothing, nothing + 1.0, nowhere)
@@ -200,15 +210,13 @@ def _tempered(log_weights: AnyArray, p: int) -> AnyArray:
 
 
 def _first(modes: Modes) -> _Bells:
-    """Around the modes, wider, and over the prior; filled up to as many bells as there are later."""
-    xp, (number, p) = namespace_of(modes.centres), modes.centres.shape
+    """Around the modes, wider, and over the prior."""
+    xp, p = namespace_of(modes.centres), modes.centres.shape[1]
     own = softmax(modes.log_mass / 2)  # a light mode may have a long tail
-    more = _KERNELS + 1 - 2 * number
-    prior = _PRIOR[1] * xp.broadcast_to(xp.eye(p), (1 + more, p, p))
     return _Bells(
-        xp.concatenate([modes.centres, modes.centres, xp.zeros((1 + more, p))]),
-        xp.concatenate([_NEAR[1] * modes.factors, _WIDE[1] * modes.factors, prior]),
-        xp.concatenate([_NEAR[0] * own, _WIDE[0] * own, xp.full(1, _PRIOR[0]), xp.zeros(more)]),
+        xp.concatenate([modes.centres, modes.centres, xp.zeros((1, p))]),
+        xp.concatenate([_NEAR[1] * modes.factors, _WIDE[1] * modes.factors, _PRIOR[1] * xp.eye(p)[None]]),
+        xp.concatenate([_NEAR[0] * own, _WIDE[0] * own, xp.full(1, _PRIOR[0])]),
     )
 
 
@@ -236,7 +244,7 @@ def _learnt(z: AnyArray, weights: AnyArray) -> _Bells:
     closeness = closeness / xp.sum(closeness, axis=1)[:, None]
     local = xp.swapaxes(away * closeness[:, :, None], 1, 2) @ away
     # A few neighbours tell no covariance.
-    sure = (neighbours / (neighbours + p / 2))[:, None, None]
+    sure = (neighbours / (neighbours + p / 10))[:, None, None]
     rest = (1 - sure) * xp.minimum(width, 1.0)[:, :, None] / 2 + _LEAST_SPREAD
     widths = np.resize(_WIDTHS, _KERNELS)[:, None, None]
     factors = widths * cholesky(sure * local + rest * covariance)

@@ -8,7 +8,7 @@ bounded Newton method.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -33,6 +33,7 @@ LOSS_ROUNDING = 1e-13  # of a loss, relative to it
 Coordinates = Callable[[Array], Array]  # of the model: theta (p,) -> (m,)
 
 
+@runtime_checkable
 class RowsOfCoordinates(Protocol):
     """The same at rows of theta (T, p) in NumPy: (T, m)."""
 
@@ -92,14 +93,15 @@ def derivatives(model: Coordinates, values: Array, theta: Array) -> Derivatives:
     return Derivatives(jnp.sum(residual**2), -2 * jacobian.T @ residual, hessian, gauss_newton, jacobian)
 
 
-def candidates(support: Support, model: RowsOfCoordinates) -> Candidates:
+def candidates(support: Support, model: Coordinates | RowsOfCoordinates) -> Candidates:
     """Tabulate the model on points spread evenly over the support."""
     p = support.dimension
     number = _CANDIDATES.get(p, _CANDIDATES_BEYOND)
     unit = (np.arange(number)[:, None] + 0.5) / number if p == 1 else kronecker(number, p)
     thetas = support.quantile(unit)
     # In NumPy: by itself every small operation of JAX is a program to compile.
-    modelled = np.asarray(model.values(thetas))
+    rows: Callable[[AnyArray], AnyArray] = model.values if isinstance(model, RowsOfCoordinates) else jax.vmap(model)
+    modelled = np.asarray(rows(thetas))
     finite = np.isfinite(modelled).all(axis=1)
     modelled = np.where(finite[:, None], modelled, 0.0)
     square = np.where(finite, np.sum(modelled**2, axis=1), np.inf)

@@ -48,7 +48,7 @@ class Slopes(NamedTuple):
     at_nodes: AnyArray  # Q, (N, l, p)
     at_design: AnyArray  # T, (N, m, p), in the coordinates of the span there
     inverse_root: AnyArray  # R^-1, (N, p, p)
-    log_volume: AnyArray  # log det(M)^(1/2) of the directions that move something, (N,)
+    log_volume: AnyArray  # log det(M)^(1/2), or of singular values that are not zero, (N,)
     moves: AnyArray  # which they are, (N, p)
 
 
@@ -61,13 +61,17 @@ def orthonormal_slopes(at_nodes: AnyArray, at_design: AnyArray, scale: np.ndarra
     nodes: list[AnyArray] = []
     design: list[AnyArray] = []
     roots: list[AnyArray] = []  # the columns of R^-1
-    log_volume, moving = xp.zeros_like(least), []
+    triangle: Entries = []  # the columns of R, without its diagonal
+    moving, lengths = [], []
     for j in range(p):
         q, t = at_nodes[:, :, j], at_design[:, :, j]
         own = xp.broadcast_to(xp.asarray(np.eye(p)[j]), (q.shape[0], p))
+        along = [xp.zeros_like(least) for _ in range(j)]
         for _ in range(_SWEEPS):
             for i in range(j):
-                part = xp.sum(nodes[i] * q, axis=1)[:, None]
+                length = xp.sum(nodes[i] * q, axis=1)
+                along[i] = along[i] + length
+                part = length[:, None]
                 q, t, own = q - part * nodes[i], t - part * design[i], own - part * roots[i]
         size = xp.sqrt(xp.sum(q**2, axis=1))
         moves = scale[j] * size > least
@@ -75,9 +79,35 @@ def orthonormal_slopes(at_nodes: AnyArray, at_design: AnyArray, scale: np.ndarra
         nodes.append(q * factor)
         design.append(t * factor)
         roots.append(own * factor)
-        log_volume = log_volume + xp.where(moves, xp.log(xp.where(moves, size, 1.0)), 0.0)
+        triangle.append(along)
+        lengths.append(xp.where(moves, size, 1.0))
         moving.append(moves)
-    return Slopes(xp.stack(nodes, 2), xp.stack(design, 2), xp.stack(roots, 2), log_volume, xp.stack(moving, 1))
+    moves, log_volume = xp.stack(moving, 1), sum(xp.log(each) for each in lengths)
+    if p > 1:
+        log_volume = xp.where(xp.all(moves, axis=1), log_volume, _log_volume_of_some(triangle, lengths, moving, scale))
+    return Slopes(xp.stack(nodes, 2), xp.stack(design, 2), xp.stack(roots, 2), log_volume, moves)
+
+
+def _log_volume_of_some(
+    triangle: Entries, lengths: list[AnyArray], moving: list[AnyArray], scale: np.ndarray
+) -> AnyArray:
+    """The log of the product of the slopes' singular values that are not zero, the parameters in units of `scale`.
+
+    Taken back to the parameters' own units as a determinant is, so that nothing depends on these.
+    """
+    p = len(lengths)
+    xp = namespace_of(lengths[0])
+    zero = xp.zeros_like(lengths[0])
+
+    def entry(i: int, j: int) -> AnyArray:
+        """Of R, whose rows are zero for directions that move nothing."""
+        own = triangle[j][i] if i < j else lengths[j] if i == j else zero
+        return scale[j] * xp.where(moving[i], own, 0.0)
+
+    rows = [[entry(i, j) for j in range(p)] for i in range(p)]
+    gram = [[_dot(rows[i], rows[j]) + xp.where(moving[i], 0.0, float(i == j)) for j in range(i + 1)] for i in range(p)]
+    root = cholesky_entries(gram)
+    return sum(xp.log(root[i][i]) for i in range(p)) - float(np.log(scale).sum())
 
 
 class Rotated(NamedTuple):

@@ -1,15 +1,17 @@
-"""Whether theta is the minimiser of the distance to a mu, and where the minimisers of one are."""
+"""Whether theta is the minimiser of the distance to a mu, where the minimisers of one are, and where models fit y."""
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
-from l2calib.methods.l2.view import View
+from l2calib.methods.l2.view import Response, View
 from l2calib.numerics.derivatives import OfRows, differences_of_rows
-from l2calib.numerics.namespace import AnyArray, namespace_of
+from l2calib.numerics.namespace import AnyArray, loops_of, namespace_of
 from l2calib.numerics.newton import climb
+from l2calib.numerics.small_matrices import cholesky, diagonal, inverse, solve
 from l2calib.problem.prior import Prior
 from l2calib.process.projected_bias import Slopes
 
@@ -17,6 +19,10 @@ _CURVE_STEP = 1e-4  # of second differences of the model, in its own size: half 
 _NEARER = 1e-9  # of a squared distance, relative: less is rounding
 _POLISH = 12  # steps of Newton's method
 _FIRST_SCALE = 0.1  # of differences, in sd of the prior; the climbs find their own
+_FITTING_STEPS = 12  # of Levenberg and Marquardt's method
+_FIRST_DAMPING, _EASIER, _HARDER = 1e-3, 0.2, 8.0
+_LONGEST = 1.5  # of a step on the line
+_LINE_LIMIT = 6.0  # of z
 
 
 def is_minimum(view: View, minima: AnyArray, theta: AnyArray, slopes: Slopes, bias: AnyArray) -> AnyArray:
@@ -75,6 +81,54 @@ def nearest(prior: Prior, view: View, mu: AnyArray, starts: AnyArray) -> tuple[A
 
     lowest, nearness = climbed(by_distance, starts)
     return prior.from_line(lowest), nearness
+
+
+class _Fitted(NamedTuple):
+    z: AnyArray  # (S, p)
+    residual: AnyArray  # (S, m)
+    slopes: AnyArray  # on the line (S, m, p)
+    damping: AnyArray  # (S,)
+
+
+def fitted(prior: Prior, view: View, response: Response, starts: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Gaussians on the line where the sum of squares is low, from starts (S, p): centres, factors and log masses.
+
+    Each start goes down by itself and no further than it must: where a valley is long they end all along it.
+    """
+    xp, p = namespace_of(starts), starts.shape[1]
+
+    def look(z: AnyArray) -> tuple[AnyArray, AnyArray]:
+        values, slopes = view.at_design.with_slopes(prior.from_line(z))
+        return response.values - values, slopes * xp.exp(prior.log_slope(z))[:, None, :]
+
+    def products(at: _Fitted) -> AnyArray:
+        return xp.matmul(xp.swapaxes(at.slopes, 1, 2), at.slopes)
+
+    def step(_: AnyArray, at: _Fitted) -> _Fitted:
+        gram = products(at)
+        gram = gram + at.damping[:, None, None] * xp.max(diagonal(gram), axis=1)[:, None, None] * np.eye(p)
+        move = solve(gram, xp.sum(at.slopes * at.residual[:, :, None], axis=1))
+        move = xp.clip(xp.where(xp.isfinite(move), move, 0.0), -_LONGEST, _LONGEST)
+        z = xp.clip(at.z + move, -_LINE_LIMIT, _LINE_LIMIT)
+        residual, slopes = look(z)
+        better = xp.sum(residual**2, axis=1) < xp.sum(at.residual**2, axis=1)
+        return _Fitted(
+            xp.where(better[:, None], z, at.z),
+            xp.where(better[:, None], residual, at.residual),
+            xp.where(better[:, None, None], slopes, at.slopes),
+            at.damping * xp.where(better, _EASIER, _HARDER),
+        )
+
+    first = _Fitted(starts, *look(starts), xp.full(len(starts), _FIRST_DAMPING))
+    end = loops_of(starts).fori_loop(0, _FITTING_STEPS, step, first)
+    square = xp.sum(end.residual**2, axis=1) + response.outside
+    freedom = view.observations - p
+    precision = products(end) * (freedom / square)[:, None, None] + 30 * np.eye(p)  # with the prior's, on the line
+    factors = cholesky(inverse(precision))
+    sound = xp.all(xp.isfinite(factors), axis=(1, 2)) & xp.isfinite(square)
+    log_mass = -view.observations / 2 * xp.log(square) + xp.sum(xp.log(diagonal(factors)), axis=1)
+    log_mass = xp.where(sound, log_mass - xp.max(xp.where(sound, log_mass, -np.inf)), -np.inf)
+    return end.z, xp.where(sound[:, None, None], factors, np.eye(p)), log_mass
 
 
 def climbed(function: OfRows, starts: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -25,8 +25,8 @@ from l2calib.methods.l2.view import Response, View, modelled_at
 from l2calib.methods.method import DensityOfRows, Fit, Learnt, Prepared, Workload
 from l2calib.numerics.arrays import Array
 from l2calib.numerics.derivatives import differences_of_rows
-from l2calib.numerics.minimise import Candidates, candidates, lowest_candidates
-from l2calib.numerics.namespace import AnyArray, log_sum_exp, namespace_of, softmax
+from l2calib.numerics.minimise import Candidates, candidates, lowest_candidates, scan
+from l2calib.numerics.namespace import AnyArray, largest, log_sum_exp, namespace_of, softmax
 from l2calib.numerics.t_distribution import t_table
 from l2calib.posterior.points import Proposals
 from l2calib.problem.distributions import Distribution, LogNormal
@@ -45,6 +45,7 @@ _KAPPA_POINTS = {1: 36}  # a posterior of log kappa is wider than two cells of t
 _KAPPA_POINTS_BEYOND = 24
 _STARTS = 6  # low minima of the sum of squares that are looked at
 _COMPARED = 8  # low minima of the distance that every theta is compared with
+_LOW = 48  # thetas at which the sum of squares is low, from which valleys are explored
 _LEARNT_FROM = 96  # points, for what is said of the posterior as a whole
 
 
@@ -59,6 +60,7 @@ class _Detail(NamedTuple):
     chosen: Chosen
     lowest: AnyArray  # thetas of low minima of the distance (C, p)
     minima: AnyArray  # the model there, in the span at the nodes of the quadrature (C, l)
+    low: AnyArray  # thetas at which the sum of squares is low, wherever they are (L, p)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class ProjectedBias:
     smoothing = None
     in_numpy = True
     proposes = True
-    revision = 1
+    revision = 2
 
     def __post_init__(self) -> None:
         if self.prior not in ("volume", "literal"):
@@ -133,7 +135,8 @@ class ProjectedBias:
         likelihoods = self._likelihoods(prior, view)
         chosen = choose_nodes(prior, view, shared.lattice, y, response, likelihoods, starts, best)
         minima = xp.zeros((0, view.at_nodes.values(best).shape[1]))
-        detail = _Detail(response, chosen, best, minima)
+        low = shared.by_squares.thetas[largest(-scan(shared.by_squares, response.values), _LOW)[1]]
+        detail = _Detail(response, chosen, best, minima, low)
         looked = self._looked(prior, view, detail, best)
         mu, sigma2 = looked.mu[:, 0], looked.sigma2[0]
         found = shared.by_distance.thetas[lowest_candidates(shared.by_distance, mu, _COMPARED)]
@@ -182,6 +185,7 @@ class ProjectedBias:
             chosen.anchors,
             chosen.expansions,
             detail.minima,
+            detail.low,
             likelihoods,
         )
         proposals = None

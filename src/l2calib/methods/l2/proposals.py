@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import fdtri, ndtri
 
-from l2calib.methods.l2.minimiser import is_minimum
+from l2calib.methods.l2.minimiser import fitted, is_minimum
 from l2calib.methods.l2.rho import Anchors, Likelihoods, of_dimension
 from l2calib.methods.l2.view import Response, View, modelled_at
 from l2calib.numerics.modes import Modes
@@ -69,6 +69,7 @@ class Posterior(NamedTuple):
     anchors: Anchors
     expansions: Expansion  # (G + 1, A)
     minima: AnyArray
+    low: AnyArray  # thetas (L, p) at which the sum of squares is low, wherever they are
     likelihoods: Likelihoods
 
 
@@ -100,7 +101,7 @@ def _components(known: Posterior) -> _Components:
 
 @np.errstate(all="ignore")
 def gaussians(known: Posterior) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The components on the line, and the modes: centres, factors and log masses."""
+    """The components on the line, the modes, and where else models fit: centres, factors and log masses."""
     xp, some = namespace_of(known.modes.centres), _components(known)
     slope = xp.exp(known.prior.log_slope(known.anchors.z))[some.anchor]
     root = known.anchors.slopes.inverse_root[some.anchor] / slope[:, :, None]
@@ -112,10 +113,11 @@ def gaussians(known: Posterior) -> tuple[AnyArray, AnyArray, AnyArray]:
     sound = sound & xp.all(diagonal(factor) > 0, axis=1)
     log_mass = xp.where(sound & (some.mass > 0), xp.log(some.mass), -np.inf)
     modes = known.modes.log_mass - log_sum_exp(known.modes.log_mass, axis=0)
+    fits, of_fits, mass_of_fits = fitted(known.prior, known.view, known.response, known.prior.to_line(known.low))
     return (
-        xp.concatenate([known.modes.centres, xp.where(sound[:, None], centre, known.modes.centres[0])]),
-        xp.concatenate([known.modes.factors, xp.where(sound[:, None, None], factor, known.modes.factors[0])]),
-        xp.concatenate([modes, log_mass]),
+        xp.concatenate([known.modes.centres, xp.where(sound[:, None], centre, known.modes.centres[0]), fits]),
+        xp.concatenate([known.modes.factors, xp.where(sound[:, None, None], factor, known.modes.factors[0]), of_fits]),
+        xp.concatenate([modes, log_mass, mass_of_fits]),
     )
 
 
