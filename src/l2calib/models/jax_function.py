@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from l2calib.display.words import reason_of
 from l2calib.errors import ModelError, suggest
 from l2calib.models.model import check_distinct
 from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.compile import quickly_compiled
+from l2calib.numerics.compile import Compiled, quickly_compiled
+
+_ROWS = 128  # thetas at once: calls cost little beside them, and few are not many times too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +61,12 @@ class JaxFunction:
         return jnp.broadcast_to(self._raw(x, theta), (x.shape[0],))
 
     def values(self, x: np.ndarray, thetas: np.ndarray) -> np.ndarray:
-        everywhere = quickly_compiled(jax.vmap(self, (None, 0)))
-        return np.asarray(everywhere(jnp.asarray(x), jnp.asarray(thetas)))
+        (values,) = _rows(self, x, thetas, slopes=False)
+        return values
 
-    def slopes(self, x: np.ndarray, thetas: np.ndarray) -> np.ndarray:
-        everywhere = quickly_compiled(jax.vmap(jax.jacfwd(self, 1), (None, 0)))
-        return np.asarray(everywhere(jnp.asarray(x), jnp.asarray(thetas)))
+    def values_and_slopes(self, x: np.ndarray, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, slopes = _rows(self, x, thetas, slopes=True)
+        return values, slopes
 
     def shape_fault(self, x: np.ndarray, theta: np.ndarray) -> ModelError | None:
         try:
@@ -91,6 +94,33 @@ class JaxFunction:
                 "return real floating-point numbers."
             )
         return values.astype(float)
+
+
+@functools.lru_cache(maxsize=64)
+def _program(model: JaxFunction, slopes: bool) -> Compiled[[np.ndarray, np.ndarray], tuple[Array, ...]]:
+    """The model at points, for rows of theta; and its slopes, if they are wanted."""
+
+    def one(x: Array, theta: Array) -> tuple[Array, Array]:
+        value = model(x, theta)
+        return value, value
+
+    def look(x: Array, thetas: Array) -> tuple[Array, ...]:
+        if not slopes:
+            return (jax.vmap(lambda theta: model(x, theta))(thetas),)
+        slope, value = jax.vmap(jax.jacfwd(lambda theta: one(x, theta), has_aux=True))(thetas)
+        return value, slope
+
+    return cast("Compiled[[np.ndarray, np.ndarray], tuple[Array, ...]]", quickly_compiled(look))
+
+
+def _rows(model: JaxFunction, x: np.ndarray, thetas: np.ndarray, slopes: bool) -> tuple[np.ndarray, ...]:
+    """Always for so many thetas at once, the last of them filled up: one program for each set of points."""
+    program, parts = _program(model, slopes), []
+    for begin in range(0, len(thetas), _ROWS):
+        part = thetas[begin : begin + _ROWS]
+        padded = np.concatenate([part, np.broadcast_to(part[-1], (_ROWS - len(part), part.shape[1]))])
+        parts.append([np.asarray(each)[: len(part)] for each in program(x, padded)])
+    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
 
 def _untraceable(error: BaseException) -> ModelError:

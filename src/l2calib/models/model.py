@@ -45,8 +45,8 @@ class Model(Protocol):
         """eta at the rows of x (m, k), for every row of thetas (T, p): an array (T, m)."""
         ...
 
-    def slopes(self, x: np.ndarray, thetas: np.ndarray) -> np.ndarray | None:
-        """Its derivatives by theta there (T, m, p); None if it has none of its own."""
+    def values_and_slopes(self, x: np.ndarray, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same with its derivatives by theta (T, m, p)."""
         ...
 
     def shape_fault(self, x: np.ndarray, theta: np.ndarray) -> ModelError | None:
@@ -74,9 +74,8 @@ def model_faults(model: Model, x: np.ndarray, thetas: np.ndarray) -> Iterator[Mo
         column = int(np.argmin(np.isfinite(values[row])))
         theta, inputs = named(model.parameter_names, thetas[row]), named(model.input_names, x[column])
         yield ModelError(f"the model returns {found} at {theta} (where {inputs}); mend it or narrow the prior.")
-    slopes = model.slopes(x, thetas[finite]) if finite.any() else None
-    if slopes is not None:
-        yield from _slope_faults(model, x, slopes)
+    if finite.any():
+        yield from _slope_faults(model, x, model.values_and_slopes(x, thetas[finite])[1])
 
 
 def _slope_faults(model: Model, x: np.ndarray, slopes: np.ndarray) -> Iterator[ModelError]:

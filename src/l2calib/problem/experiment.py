@@ -16,7 +16,7 @@ from l2calib.problem.data import Box, rows
 from l2calib.problem.measure import Quadrature, default_quadrature
 from l2calib.problem.noise import EqualVariance, Noise
 from l2calib.problem.prior import Prior
-from l2calib.problem.span import Span, narrowed, span_of
+from l2calib.problem.span import Span, narrowed, snapshots_of, span_of
 
 _CHECKED_THETAS = 64
 _CHECKED_SHARE = 0.9
@@ -61,7 +61,8 @@ class Experiment:
         self.noise: Noise = EqualVariance() if noise is None else noise
         self.whitening = _whitening(self.noise, self.observations)
         check_enough(self.observations, self.parameters)
-        check_model(self.model, np.vstack([self.x, self.nodes]), central_thetas(self.prior))
+        self._everywhere = np.vstack([self.x, self.nodes])
+        check_model(self.model, self._everywhere, central_thetas(self.prior))
 
     @property
     def inputs(self) -> int:
@@ -83,14 +84,21 @@ class Experiment:
         return np.asarray(y * self.whitening)
 
     @functools.cached_property
+    def _snapshots(self) -> np.ndarray:
+        """At the design and at the nodes."""
+        return snapshots_of(self.model, self.prior, self._everywhere)
+
+    @functools.cached_property
     def design_span(self) -> Span:
         """The model at the design points, eta_X(theta), whitened."""
-        return span_of(self.model, self.prior, self.x, np.ones(self.observations), scale=self.whitening)
+        ones, snapshots = np.ones(self.observations), self._snapshots[:, : self.observations]
+        return span_of(self.model, self.prior, self.x, ones, snapshots, scale=self.whitening)
 
     @functools.cached_property
     def node_span(self) -> Span:
         """The model at the quadrature nodes."""
-        return span_of(self.model, self.prior, self.nodes, self.quadrature.weights)
+        snapshots = self._snapshots[:, self.observations :]
+        return span_of(self.model, self.prior, self.nodes, self.quadrature.weights, snapshots)
 
     @functools.cached_property
     def few_nodes(self) -> Quadrature:
@@ -104,7 +112,9 @@ class Experiment:
         if few is self.quadrature:
             span = self.node_span
         else:
-            span = span_of(self.model, self.prior, self.nodes[: len(few.nodes)], few.weights)
+            number = len(few.nodes)
+            snapshots = self._snapshots[:, self.observations : self.observations + number]
+            span = span_of(self.model, self.prior, self.nodes[:number], few.weights, snapshots)
         return narrowed(span, self.prior)
 
 

@@ -18,7 +18,6 @@ from scipy import linalg, special
 
 from l2calib.models.model import Model
 from l2calib.numerics.arrays import Array, jax, jnp
-from l2calib.numerics.compile import Compiled, quickly_compiled
 from l2calib.numerics.namespace import AnyArray, namespace_of
 from l2calib.numerics.spread import kronecker
 from l2calib.problem.prior import Prior
@@ -27,7 +26,7 @@ _SNAPSHOTS = 512
 _RANK_TOLERANCE = 1e-13
 _CHECK_TOLERANCE = 1e-11
 _POINT_BY_POINT = 4  # up to so many coordinates, a model is quicker evaluated for one point at a time
-_ROWS = (64, 1024)  # thetas at once: a few for the search of modes, many for an integration
+_POINTS = (8, 24, 64)  # of a span, filled up: spans of one model then share what is compiled
 _LEAST_SLOPE = 1e-10  # of the largest: below, a direction is rounding
 _DIRECTION_TOLERANCE = 1e-5  # of directions: no interval knows of it
 _REACH = 6.0  # of the snapshots, in standard deviations of the prior on the line
@@ -78,35 +77,15 @@ def _with_slopes(model: ModelCoordinates, thetas: Array) -> tuple[Array, Array]:
     return coordinates, slopes
 
 
-@functools.cache
-def _rows_program(model: Model, slopes: bool) -> Compiled[[Array, Array], tuple[Array, ...]]:
-    def one(points: Array, theta: Array) -> tuple[Array, Array]:
-        value = jnp.asarray(model(points, theta))
-        return value, value
-
-    def look(points: Array, thetas: Array) -> tuple[Array, ...]:
-        if not slopes:
-            return (jax.vmap(lambda theta: one(points, theta)[0])(thetas),)
-        slope, value = jax.vmap(jax.jacfwd(lambda each: one(points, each), has_aux=True))(thetas)
-        return value, slope
-
-    return quickly_compiled(look)
-
-
 def _compiled_rows(model: ModelCoordinates, thetas: np.ndarray, slopes: bool) -> tuple[np.ndarray, ...]:
-    """One program for each size of a few: what is asked for in between is filled up.
-
-    What is compiled knows no encoder, so that it serves all coordinates that are made of the same points.
-    """
-    size = next((each for each in _ROWS if len(thetas) <= each), _ROWS[-1])
-    program, points, parts = _rows_program(model.model, slopes), np.asarray(model.points), []
-    for begin in range(0, len(thetas), size):
-        part = thetas[begin : begin + size]
-        padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), part.shape[1]))])
-        found = program(points, padded)  # type: ignore[arg-type]
-        parts.append([np.asarray(each)[: len(part)] for each in found])
-    values, *rest = (np.concatenate(each) for each in zip(*parts, strict=True))
-    encoder = np.asarray(model.encoder)
+    """In NumPy; what is compiled knows no encoder, and few numbers of points."""
+    points, encoder = np.asarray(model.points), np.asarray(model.encoder)
+    number = len(points)
+    if encoder.ndim == 2:  # the model's value at one point is known to depend on no other
+        size = next((each for each in _POINTS if number <= each), number)
+        points = np.concatenate([points, np.broadcast_to(points[-1:], (size - number, points.shape[1]))])
+    found = model.model.values_and_slopes(points, thetas) if slopes else (model.model.values(points, thetas),)
+    values, *rest = (each[:, :number] for each in found)
     if encoder.ndim == 1:
         return values * encoder, *(each * encoder[:, None] for each in rest)
     return values @ encoder.T, *(np.matmul(encoder, each) for each in rest)
@@ -143,22 +122,33 @@ class Span:
         return namespace_of(values).sum(self.weights * rest**2)
 
 
+def snapshots_of(model: Model, prior: Prior, points: np.ndarray) -> np.ndarray:
+    """The model at points (M, k) in physical units, for parameters all over the prior: (T, M)."""
+    return model.values(points, prior.from_line(_spread(prior.dimension)))
+
+
 def span_of(
-    model: Model, prior: Prior, points: np.ndarray, weights: np.ndarray, scale: np.ndarray | None = None
+    model: Model,
+    prior: Prior,
+    points: np.ndarray,
+    weights: np.ndarray,
+    snapshots: np.ndarray,
+    scale: np.ndarray | None = None,
 ) -> Span:
     """The span of the model at points (M, k) in physical units, under positive weights (M,); `scale` multiplies it."""
     line, roots = _spread(prior.dimension), np.sqrt(weights)
     factors = roots if scale is None else roots * scale
-    values = _modelled(model, prior, points, line) * factors
+    values = snapshots * factors
     with np.errstate(invalid="ignore", over="ignore"):
         length = np.linalg.norm(values, axis=1)
     usable = np.isfinite(length) & (length > 0)
-    line, snapshots = line[usable], values[usable] / length[usable, None]
-    reduced = _interpolation(snapshots[::2])
+    line, values = line[usable], values[usable] / length[usable, None]
+    reduced = _interpolation(values[::2])
     if reduced is not None:
         # From the picked points alone: a model whose value at one input depends on the others fails here.
-        alone = _modelled(model, prior, points[reduced.picked], line[1::2]) * factors[reduced.picked]
-        missed = snapshots[1::2] - (alone / length[usable, None][1::2]) @ reduced.matrix.T
+        picked = ModelCoordinates(model, points[reduced.picked], np.diag(factors[reduced.picked]))
+        alone = picked.values(prior.from_line(line[1::2]))
+        missed = values[1::2] - (alone / length[usable, None][1::2]) @ reduced.matrix.T
         if not np.linalg.norm(missed, axis=1).max(initial=0.0) <= _CHECK_TOLERANCE:
             reduced = None
     if reduced is None:
@@ -205,11 +195,6 @@ def _spread(dimension: int) -> np.ndarray:
     """
     unit = kronecker(2 * _SNAPSHOTS, dimension)
     return np.where(np.arange(len(unit))[:, None] % 4 < 2, special.ndtri(unit), _REACH * (2 * unit - 1))
-
-
-def _modelled(model: Model, prior: Prior, points: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """The model at points (M, k), for parameters on the line (T, p): (T, M)."""
-    return np.asarray(ModelCoordinates(model, points, np.ones(len(points))).values(prior.from_line(line)))
 
 
 def _interpolation(snapshots: np.ndarray) -> _Interpolation | None:
