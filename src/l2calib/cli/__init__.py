@@ -126,7 +126,7 @@ def _answer(spec: str, methods: Sequence[str] | None, seed: int, out: str | None
         for result in results:
             if not methods:
                 say(f"by {result.method}, the default since {DEFAULT_SINCE}; before it was --method {FORMER_DEFAULT}.")
-            for sentence in result.status.sentences():
+            for sentence in (*result.messages, *result.notes):
                 say(f"note on {result.method}: {sentence}")
         show(text if json else printable(tables(results)))
 

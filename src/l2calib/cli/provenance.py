@@ -54,7 +54,7 @@ def _entry(result: Calibration) -> dict[str, Any]:
     return {
         "method": result.method,
         "status": str(result.status),
-        "messages": result.messages,
+        "messages": [*result.messages, *result.notes],
         "numerical_error": result.numerical_error,
         "engine": result.engine,
         "level": result.level,

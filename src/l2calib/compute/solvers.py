@@ -16,7 +16,7 @@ from l2calib.engines.integrate import Integrate
 from l2calib.engines.integrate.rejection import Uniforms
 from l2calib.engines.proposed import EVALUATIONS, points_of_proposals
 from l2calib.errors import MethodError, Status, whole_number
-from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler, workload_of
+from l2calib.methods.method import Density, DensityOfRows, Fit, Method, Sampler, has_standard_deviation, workload_of
 from l2calib.numerics.arrays import Array, jax, jnp
 from l2calib.numerics.modes import Modes, Survey
 from l2calib.numerics.namespace import AnyArray, namespace_of
@@ -58,6 +58,11 @@ class Solver(Protocol[V_contra, D]):
         """Whether modes are looked for first."""
         ...
 
+    @property
+    def has_sd(self) -> bool:
+        """Whether the posterior has a standard deviation."""
+        ...
+
     def evaluations(self, level: int) -> int: ...
 
     def next_level(self, level: int, error: np.ndarray, missed: np.ndarray) -> np.ndarray:
@@ -91,11 +96,12 @@ def solver_of(method: Method[Any, V, D], experiment: Experiment, engine: Engine,
             f"the posterior of '{method.name}' is neither a Density nor a Sampler: received a "
             f"{type(posterior).__name__}; return one of the two."
         )
+    has_sd = has_standard_deviation(method, experiment)
     proposed = isinstance(posterior, DensityOfRows) and posterior.proposals is not None
     if proposed and isinstance(engine, Integrate):
-        return ByProposals(method, experiment.prior, engine, 0)
+        return ByProposals(method, experiment.prior, engine, 0, has_sd)
     last = engine.levels(experiment.parameters) - 1
-    return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last))
+    return ByEngine(method, experiment.prior, engine, min(workload_of(method, experiment).first_level, last), has_sd)
 
 
 def _kind_of_posterior(method: Method[Any, V, D], prior: Prior, view: V, fit: Fit[D]) -> object:
@@ -140,6 +146,7 @@ class ByEngine(Generic[V, D]):
     prior: Prior
     engine: Engine
     first_level: int
+    has_sd: bool = True
 
     surveys = True
     most_draws = 8192
@@ -285,6 +292,7 @@ class ByDraws(Generic[V, D]):
     last_level = 0
     most_draws = 1024
     surveys = False
+    has_sd = True
 
     def evaluations(self, level: int) -> int:
         return self.number

@@ -82,6 +82,8 @@ def posterior_of(
     status = fit.status | points.status | xp.where(finite_summary, 0, int(Status.NOT_FINITE))
     status = status | xp.where(summary.error <= solver.tolerance, 0, int(Status.INACCURATE))
     status = status | xp.where(points.doubt > _MOST_DOUBT, int(Status.NOT_A_MINIMUM), 0)
+    if not solver.has_sd:
+        summary = summary._replace(sd=xp.full_like(summary.sd, np.nan))
     learnt = _without_detail(solver.learnt(view, fit, points))
     return Solution(learnt, points, summary, xp.asarray(points.missed), integration, status)
 

@@ -150,6 +150,16 @@ def proposes(method: AnyMethod) -> bool:
 
 
 @runtime_checkable
+class _WithMoments(Protocol):
+    def has_sd(self, experiment: Experiment) -> bool: ...
+
+
+def has_standard_deviation(method: AnyMethod, experiment: Experiment) -> bool:
+    """Whether posteriors have one; with very few observations tails may be too long for it."""
+    return not isinstance(method, _WithMoments) or method.has_sd(experiment)
+
+
+@runtime_checkable
 class _Revised(Protocol):
     revision: int
 

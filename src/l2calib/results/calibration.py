@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from l2calib.methods.l2.limits import Limits
+
 SUMMARY_COLUMNS = ("mean", "sd", *(f"q{100 * probability:g}" for probability in PROBABILITIES))
 _PREDICTION = 2  # of the streams of randomness that a seed stands for
 _MAXIMUM_SEED = 2**63 - 1
@@ -91,6 +93,28 @@ class Calibration:
     def messages(self) -> list[str]:
         """What to know before relying on this result, in sentences."""
         return self.status.sentences()
+
+    @functools.cached_property
+    def limits(self) -> Limits | None:
+        """What the data leave open, and where more points would help most; None where the method does not tell.
+
+        Of `l2`, whose process is that of the model's bias; a loaded result needs its problem.
+        """
+        if self.problem is None or self.rho is None or self.sigma2 is None or self.no_process is None:
+            return None
+        from l2calib.methods.catalogue import method_named
+        from l2calib.methods.l2 import ProjectedBias
+        from l2calib.methods.l2.limits import limits
+
+        method, theta = method_named(self.method), np.array(list(self.theta_hat.values()))
+        if not isinstance(method, ProjectedBias):
+            return None
+        return limits(self.problem.experiment, method.correlation, theta, self.sigma2, self.rho.psi, self.rho.kappa)
+
+    @property
+    def notes(self) -> list[str]:
+        """The same in sentences, where there is something to say."""
+        return [] if self.limits is None else self.limits.sentences()
 
     def summary(self) -> pd.DataFrame:
         """One row per parameter: mean, sd and the quantiles of the equal-tailed interval."""
@@ -204,7 +228,7 @@ class Calibration:
             f"Calibration by {self.method}: {self.status}",
             markup.table(("parameter", *SUMMARY_COLUMNS), rows, sd="sd"),
             *map(markup.paragraph, [named(learnt, learnt.values(), digits=4)] if learnt else []),
-            *map(markup.paragraph, self.messages),
+            *map(markup.paragraph, [*self.messages, *self.notes]),
         )
 
 

@@ -93,6 +93,10 @@ class ProjectedBias:
         literal = "+literal" if self.prior == "literal" else ""
         return f"l2{self.correlation.suffix}{literal}"
 
+    def has_sd(self, experiment: Experiment) -> bool:
+        """A t distribution with two degrees of freedom has none but what the ends of the prior make of it."""
+        return experiment.observations - experiment.parameters > 2
+
     def prepare(self, experiment: Experiment) -> Prepared[_Shared, View]:
         sites, nodes, p = Sites.of(experiment), experiment.narrow_node_span, experiment.parameters
         functionals = Functionals(experiment.few_nodes.nodes, nodes.functionals)
