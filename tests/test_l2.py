@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.interpolate import CubicSpline
 from scipy.stats import beta
 
@@ -93,6 +95,11 @@ def ends(result, name):
     return np.array([result.rows[name][each] for each in ("q2.5", "q50", "q97.5")])
 
 
+def three_standard_errors(one, other):
+    """Of a difference, as far as points that are spread evenly have any."""
+    return 3 * np.hypot(one.numerical_error, other.numerical_error)
+
+
 def agree(one, other, scale, allowed):
     assert (one - other) / scale == pytest.approx(0, abs=allowed)
 
@@ -105,28 +112,69 @@ def usual():
     return x, np.asarray(y), prior, calibrated(saturating, {"x": (0, 4)}, prior, x, y)
 
 
-def test_units_of_the_response_and_of_the_input_change_nothing_else(usual):
+FEW = settings(max_examples=6, deadline=None, derandomize=True)
+signs = st.sampled_from([-1, 1])
+sizes = st.floats(-6, 6).map(lambda power: 10.0**power)
+offsets = st.floats(-100, 100)  # in units of what is moved
+
+
+@FEW
+@given(sign=signs, unit=sizes, offset=offsets)
+def test_units_of_the_response_change_nothing_else(usual, sign, unit, offset):
     x, y, prior, known = usual
-    moved = calibrated(lambda t, height, rate: 5 - 3 * saturating((7 - t) / 2, height, rate), {"t": (-1, 7)}, prior,
-                       7 - 2 * x, 5 - 3 * y)  # fmt: skip
+    a, b = offset * unit, sign * unit
+    moved = calibrated(lambda x, height, rate: a + b * saturating(x, height, rate), {"x": (0, 4)}, prior, x, a + b * y)
     for name in prior:
-        allowed = known.numerical_error + moved.numerical_error
-        agree(ends(moved, name), ends(known, name), known.rows[name]["sd"], allowed)
-    assert moved.sigma2 == pytest.approx(9 * known.sigma2, rel=1e-5)
+        # Only rounding differs, of responses with an offset a hundred times their size.
+        agree(ends(moved, name), ends(known, name), known.rows[name]["sd"], 1e-4)
+    assert moved.sigma2 == pytest.approx(b**2 * known.sigma2, rel=1e-4)
 
 
-def test_a_function_of_a_parameter_has_that_function_of_its_quantiles(usual):
-    x, y, _, known = usual
-    prior = {"log_height": l2.Uniform(np.log(0.5), np.log(8)), "time": l2.Uniform(1 / 5, 1 / 0.3)}
-    other = calibrated(
-        lambda x, log_height, time: saturating(x, jnp.exp(log_height), 1 / time), {"x": (0, 4)}, prior, x, y
+@FEW
+@given(sign=signs, unit=sizes, offset=offsets)
+def test_units_of_the_input_change_nothing_else(usual, sign, unit, offset):
+    x, y, prior, known = usual
+    a, b = offset * unit, sign * unit
+    moved = calibrated(
+        lambda t, height, rate: saturating((t - a) / b, height, rate),
+        {"t": tuple(sorted((a, a + 4 * b)))},
+        prior,
+        np.clip(a + b * x, *sorted((a, a + 4 * b))),
+        y,
     )
-    allowed = known.numerical_error + other.numerical_error
-    height, rate = ends(other, "log_height"), ends(other, "time")[::-1]
-    # In sd of the new parameter, where its error is said.
-    agree(np.log(ends(known, "height")), height, other.rows["log_height"]["sd"], allowed)
-    agree((1 / ends(known, "rate"))[::-1], ends(other, "time"), other.rows["time"]["sd"], allowed)
-    assert (rate > 0).all()
+    for name in prior:
+        # Another direction is another set of points.
+        allowed = 1e-4 if sign > 0 else three_standard_errors(known, moved)
+        agree(ends(moved, name), ends(known, name), known.rows[name]["sd"], allowed)
+
+
+# A monotone function, its inverse for the model, and what it does to bounds.
+FUNCTIONS = {
+    "logarithm": (np.log, jnp.exp),
+    "reciprocal": (lambda value: 1 / value, lambda value: 1 / value),
+    "root": (np.sqrt, lambda value: value**2),
+    "cube": (lambda value: value**3, lambda value: value ** (1 / 3)),
+    "odds": (lambda value: value / (10 - value), lambda value: 10 * value / (1 + value)),
+}
+
+
+@FEW
+@given(of_height=st.sampled_from(list(FUNCTIONS)), of_rate=st.sampled_from(list(FUNCTIONS)))
+def test_a_function_of_a_parameter_has_that_function_of_its_quantiles(usual, of_height, of_rate):
+    x, y, old, known = usual
+    (height, height_of), (rate, rate_of) = FUNCTIONS[of_height], FUNCTIONS[of_rate]
+    prior = {
+        name: l2.Uniform(*sorted((function(old[name].low), function(old[name].high))))
+        for name, function in (("height", height), ("rate", rate))
+    }
+    other = calibrated(
+        lambda x, height, rate: saturating(x, height_of(height), rate_of(rate)), {"x": (0, 4)}, prior, x, y
+    )
+    allowed = three_standard_errors(known, other)
+    for name, function in (("height", height), ("rate", rate)):
+        # In sd of the new parameter, where its error is said.
+        mapped = np.sort(function(ends(known, name)))
+        agree(mapped, ends(other, name), other.rows[name]["sd"], allowed)
 
 
 def test_a_literal_prior_is_another_one(usual):
