@@ -1,6 +1,7 @@
 """Put the committed study into the guide: python -m docs.make_results.
 
-From results/paper/summary.csv come the figures, the claims and the tables on which the advice rests.
+From results/paper/summary.csv come the figures, the claims and the tables on which the advice rests; from
+results/paper/intervals.csv how the intervals of `l2` cover.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
 from benchmarks.table import between_markers
 
 from l2calib.display.numbers import short
-from l2calib.methods.catalogue import PAPER_METHODS
+from l2calib.methods.catalogue import COMPARED
 from l2calib.study.claims import as_markdown, claims_table, wiffle_evidence
 from l2calib.study.figures import write_figures
 from l2calib.study.summary import load_summary
@@ -20,15 +22,15 @@ from l2calib.study.summary import load_summary
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pandas as pd
-
     from l2calib.study.claims import Wiffle
 
 DOCS = Path(__file__).parent
 SUMMARY = DOCS.parent / "results" / "paper" / "summary.csv"
+INTERVALS = SUMMARY.with_name("intervals.csv")
 FIGURES = DOCS / "images" / "study"
 SHOWN = (*(f"configuration-{number}-normal.svg" for number in range(1, 5)), "times.svg", "error-laws.svg")
 SIZES = (20, 100, 200)
+SIZES_OF_INTERVALS = (20, 40, 60, 100, 200)
 NOMINAL = 0.95
 INTRODUCTION = (
     "What [the real run](results.md) says of the paper's nine claims: the answer of "
@@ -75,7 +77,7 @@ def by_method(frame: pd.DataFrame, what: Callable[[pd.DataFrame], str]) -> str:
         ["method", *heads],
         [
             [method, *(what(cells[method, *each]) if (method, *each) in cells else "" for each in columns)]
-            for method in PAPER_METHODS
+            for method in COMPARED
         ],
     )
 
@@ -115,6 +117,30 @@ def methods_page(frame: pd.DataFrame) -> str:
     return between_markers((DOCS / "methods.md").read_text(encoding="utf-8"), evidence(frame), "study")
 
 
+def intervals_table(frame: pd.DataFrame) -> str:
+    """By configuration and size, over all error laws and parameters."""
+    heads = ["configuration", "n", "coverage", "median length", "spread of the means", "another basin", "ok"]
+    rows = []
+    for (configuration, n), cell in frame[frame["n"].isin(SIZES_OF_INTERVALS)].groupby(["configuration", "n"]):
+        rows.append(
+            [
+                str(configuration),
+                str(n),
+                f"{cell['coverage'].min():.3f} to {cell['coverage'].max():.3f}",
+                f"{cell['length_over_oracle'].max():.2f}",
+                f"{cell['spread_over_oracle'].max():.2f}",
+                f"{cell['astray'].max():.1%}",
+                f"{cell['ok'].min():.1%}",
+            ]
+        )
+    return markdown(heads, rows)
+
+
+def l2_page(frame: pd.DataFrame) -> str:
+    """The page on the method `l2`, with how it covers."""
+    return between_markers((DOCS / "l2.md").read_text(encoding="utf-8"), intervals_table(frame), "intervals")
+
+
 def claims_page(frame: pd.DataFrame, wiffle: Wiffle | None) -> str:
     """What `l2calib study claims` says of the study, as a page."""
     return f"# The paper's claims, tested\n\n{INTRODUCTION}\n\n{as_markdown(claims_table(frame, wiffle))}"
@@ -130,6 +156,7 @@ def main() -> None:
                 path.replace(FIGURES / path.name)
     (DOCS / "claims.md").write_text(claims_page(frame, wiffle_evidence()), encoding="utf-8")
     (DOCS / "methods.md").write_text(methods_page(frame), encoding="utf-8")
+    (DOCS / "l2.md").write_text(l2_page(pd.read_csv(INTERVALS)), encoding="utf-8")
 
 
 if __name__ == "__main__":
