@@ -126,3 +126,11 @@ def test_with_two_degrees_of_freedom_there_is_no_standard_deviation():
     assert np.isnan(l2.calibrate_batch(few, few.y[None], "l2").sd).all()
     one_more = l2.calibrate(observed(np.array([0.0, 0.2, 0.4, 0.7, 1.0])), "l2")
     assert all(row["sd"] > 0 for row in one_more.rows.values())
+
+
+def test_what_is_left_open_is_told_and_kept(tmp_path):
+    result = l2.calibrate(observed(GAP), "l2")
+    assert 0 <= result.doubt < 0.2
+    result.save(tmp_path / "l2.nc")
+    assert l2.load(tmp_path / "l2.nc").doubt == pytest.approx(result.doubt)
+    assert l2.calibrate(observed(GAP), "gb-ols").doubt is None

@@ -2,10 +2,11 @@
 
 import itertools
 
+import pandas as pd
 import pytest
-from docs.make_results import DOCS, SUMMARY, claims_page, methods_page
+from docs.make_results import DOCS, INTERVALS, SUMMARY, claims_page, l2_page, methods_page
 
-from l2calib.methods.catalogue import PAPER_METHODS
+from l2calib.methods.catalogue import COMPARED
 from l2calib.study.plan import PAPER_SIZES
 from l2calib.study.summary import load_summary
 
@@ -23,10 +24,21 @@ def test_every_cell_is_there(frame):
     laws = ("normal", "t", "skew-normal")
     assert cells == {
         (configuration, n, law, method): PARAMETERS[configuration]
-        for configuration, n, law, method in itertools.product(PARAMETERS, PAPER_SIZES, laws, PAPER_METHODS)
+        for configuration, n, law, method in itertools.product(PARAMETERS, PAPER_SIZES, laws, COMPARED)
     }
     assert (frame.loc[frame["method"].isin(QUICK), "replications"] == 20_000).all()
     assert (frame["replications"] >= 2_000).all()
+
+
+def test_intervals_of_l2_were_judged_in_all_of_its_cells(frame):
+    known = frame[frame["method"] == "l2"].set_index(["configuration", "n", "errors", "parameter"])["coverage"]
+    judged = pd.read_csv(INTERVALS, dtype={"configuration": str})
+    judged = judged.set_index(["configuration", "n", "errors", "parameter"])["coverage"]
+    pd.testing.assert_series_equal(judged.sort_index(), known.sort_index(), check_exact=False, rtol=1e-12)
+
+
+def test_the_page_on_l2_quotes_them():
+    assert (DOCS / "l2.md").read_text(encoding="utf-8") == l2_page(pd.read_csv(INTERVALS))
 
 
 def test_the_advice_quotes_it(frame):

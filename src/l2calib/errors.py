@@ -105,7 +105,7 @@ _SENTENCES = {
         "the measurements, look at l2 and koh, or measure some points twice."
     ),
     Status.NOT_A_MINIMUM: (
-        "More than a fifth of the posterior lay where the model is not closest to the system, and was left out: "
+        "With more than a fifth of the biases that the data allow, the model is closer to the system at another theta: "
         "the data leave open which minimum is the lowest, so narrow the prior or give more data."
     ),
     Status.POORLY_MIXED: (

@@ -30,7 +30,7 @@ S = TypeVar("S")
 V = TypeVar("V")
 D = TypeVar("D")
 
-_MOST_DOUBT = 0.2  # whether theta is the minimiser, on average: beyond, the data leave open which minimum it is
+_MOST_DOUBT = 0.2  # beyond, the data leave open which minimum is the lowest
 _FEWEST_DRAWS = 256  # at once: a program is made for a number of draws
 
 
@@ -40,6 +40,7 @@ class Solution(NamedTuple):
     fit: Fit[None]
     points: Points | None  # None in a batch
     summary: Summary
+    doubt: Array  # whether theta is the minimiser, on average: see `Points.doubt`
     missed: Array  # by the modes that were left out, in posterior standard deviations
     integration: Array  # the part of the numerical error that a finer integration could mend
     status: Array
@@ -85,7 +86,7 @@ def posterior_of(
     if not solver.has_sd:
         summary = summary._replace(sd=xp.full_like(summary.sd, np.nan))
     learnt = _without_detail(solver.learnt(view, fit, points))
-    return Solution(learnt, points, summary, xp.asarray(points.missed), integration, status)
+    return Solution(learnt, points, summary, xp.asarray(points.doubt), xp.asarray(points.missed), integration, status)
 
 
 def _without_detail(fit: Fit[D]) -> Fit[None]:

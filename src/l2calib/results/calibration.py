@@ -58,10 +58,11 @@ class Calibration:
 
     `rows` is the table of `summary` as numbers by parameter and column. `theta_hat` is the estimate that the method
     starts from. `numerical_error` is in posterior standard deviations; for draws, it is the Monte Carlo error of the
-    mean. `gamma`, `sigma2`, `rho` and `no_process`, the probability that the model has no bias, are None where the
-    method has none; what is in `rho` is not a number where no process is more probable than one. `diagnostics` are
-    those of Markov chains (r_hat, ess, divergences), empty otherwise, and `level` is the refinement of the engine that
-    sufficed. `problem` is None where a file was loaded without it.
+    mean. `gamma`, `sigma2`, `rho`, `no_process` and `doubt` are None where the method has none. `no_process` is the
+    probability that the model has no bias; what is in `rho` is not a number where that is more probable than one.
+    `doubt` is the share of biases, on average over the posterior, with which the model is closer to the system at
+    another theta. `diagnostics` are those of Markov chains (r_hat, ess, divergences), empty otherwise, and `level` is
+    the refinement of the engine that sufficed. `problem` is None where a file was loaded without it.
     """
 
     method: str
@@ -72,6 +73,7 @@ class Calibration:
     sigma2: float | None
     rho: Rho | None
     no_process: float | None
+    doubt: float | None
     status: Status
     numerical_error: float
     diagnostics: dict[str, np.ndarray]

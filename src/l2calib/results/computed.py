@@ -101,6 +101,7 @@ def computed(posterior: Computed, seed: int, seconds: float) -> Calibration:
         sigma2=_optional(fit.sigma2),
         rho=None if fit.psi is None or fit.kappa is None else Rho(np.asarray(fit.psi), float(fit.kappa)),
         no_process=_optional(fit.no_process),
+        doubt=None if fit.no_process is None else float(solution.doubt),
         diagnostics={name: np.asarray(value) for name, value in (posterior.points.diagnostics or {}).items()},
         seed=seed,
         seconds=seconds,

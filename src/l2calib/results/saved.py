@@ -129,6 +129,7 @@ def restored(held: Held, problem: Problem | None) -> Calibration:
         sigma2=held.optional("sigma2"),
         rho=_rho(held),
         no_process=held.optional("no_process"),
+        doubt=held.optional("doubt"),
         diagnostics=_diagnostics(held),
         seed=int(held.attribute("seed")),
         seconds=float(held.attribute("seconds")),

@@ -99,6 +99,7 @@ def _attributes(result: Calibration, problem: Problem) -> dict[str, Any]:
         "psi": None if rho is None else rho.psi,
         "kappa": None if rho is None else rho.kappa,
         "no_process": result.no_process,
+        "doubt": result.doubt,
         "level": result.level,
     }
     return {
