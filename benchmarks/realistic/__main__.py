@@ -23,7 +23,8 @@ def main() -> int:
     parser.add_argument("--datasets", type=int, default=50, help="per problem")
     parser.add_argument("--out", type=Path, default=Path("out/realistic"), help="where answers are kept")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--one-by-one", action="store_true", help="calibrate dataset by dataset, not in batches")
+    one_by_one = "dataset by dataset, where that is quicker than to compile"
+    parser.add_argument("--one-by-one", action="store_true", help=one_by_one)
     parser.add_argument("--revision", help="what tells this version of the methods from others in --out")
     parser.add_argument("--table", action="store_true", help="run nothing: the table of what is kept")
     options = parser.parse_args()

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import copy
 import importlib
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from benchmarks.realistic.problems import RealisticProblem
+
+_TRIED = 4  # datasets, before it is known how long the others would take
+_COMPILATION = 80.0  # seconds of a batch of a problem with three parameters
 
 
 class Answers(NamedTuple):
@@ -62,7 +66,7 @@ class InBatch:
 
 @dataclass(frozen=True)
 class OneByOne(InBatch):
-    """A method of the library, by `calibrate`, for those that need not be compiled."""
+    """A method of the library, by `calibrate`, where it need not be compiled, and in a batch where that is quicker."""
 
     def __call__(self, problem: RealisticProblem, responses: np.ndarray) -> Answers:
         from l2calib.problem.distributions import Uniform
@@ -71,12 +75,21 @@ class OneByOne(InBatch):
         data = dict(zip(problem.inputs, problem.x.T, strict=True)) | {"response": responses[0]}
         prior = {name: Uniform(*limits) for name, limits in problem.prior.items()}
         given = Problem(problem.model, data, "response", problem.inputs, prior)
-        rows = []
+        rows, began = [], 0.0
         for seed, y in enumerate(responses):
+            if seed == 1:
+                began = time.process_time()  # the first has the model compiled
+            elif seed == _TRIED and self._too_long(time.process_time() - began, len(responses)):
+                return super().__call__(problem, responses)
             one = copy.copy(given)  # with the same experiment, on which compiled programs hang
             one.y = y
             rows.append(self._answer(one, seed))
         return Answers(*(np.array(column) for column in zip(*rows, strict=True)))
+
+    @staticmethod
+    def _too_long(seconds: float, datasets: int) -> bool:
+        """Whether the others would take longer than to compile, if they take what the first have."""
+        return seconds / (_TRIED - 1) * (datasets - _TRIED) > _COMPILATION
 
     def _answer(self, problem: Any, seed: int) -> Answers:
         from l2calib.calibration import calibrate
