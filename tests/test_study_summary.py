@@ -11,6 +11,7 @@ from l2calib.study.storage import Store
 from l2calib.study.summary import COLUMNS, load_summary, summarise, write_summary
 from tests import small_study
 from tests.small_study import TARGET, block, plan
+from tests.study_frames import paper_like
 
 CONTRACT = (
     "configuration, n, errors, method, parameter, replications, failed, mean_posterior_mean, mean_posterior_sd, "
@@ -222,3 +223,19 @@ def test_what_is_no_summary_is_refused_in_a_sentence(tmp_path):
         write_summary(summarise(make(tmp_path / "study")), tmp_path / "summary.xlsx")
     with pytest.raises(SpecError, match="the summary cannot be written as"):
         write_summary(summarise(tmp_path / "study"), tmp_path / "summary.txt" / "summary.csv")
+
+
+def test_two_summaries_side_by_side(run, tmp_path):
+    sizes = (20, 40)
+    frames = {name: paper_like("23", sizes, methods=(name,))[list(COLUMNS)] for name in ("koh", "nlm")}
+    for name, frame in frames.items():
+        write_summary(frame, tmp_path / f"{name}.csv")
+    one, other, both = (tmp_path / f"{name}.csv" for name in ("koh", "nlm", "both"))
+    assert run("study", "summary", one, "--with", other, "--out", both)[0] == 0
+    whole = load_summary(both)
+    assert len(whole) == sum(map(len, frames.values()))
+    # Cell by cell, the methods in the paper's order.
+    assert whole["method"].tolist() == ["nlm", "koh"] * (len(whole) // 2)
+    status, out, err = run("study", "summary", both, "--with", one)
+    assert (status, out) == (2, "")
+    assert "n = 20, normal errors and koh is in two summaries; leave one of them out." in err

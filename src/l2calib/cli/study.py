@@ -102,12 +102,19 @@ def run(
 @app.command()
 def summary(
     place: _Place,
+    also: Annotated[
+        list[str] | None, typer.Option("--with", metavar="DIR", help="Another study or summary beside it; repeatable.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write it too, as .csv or .parquet.")] = None,
 ) -> None:
     """Summarise a study: a row per configuration, size, error law, method and parameter."""
     with failures_as_sentences():
         frame = _summary(place)
+        if also:
+            from l2calib.study.summary import together
+
+            frame = together([frame, *map(_summary, also)])
         if out is not None:
             from l2calib.study.summary import write_summary
 

@@ -22,6 +22,8 @@ from l2calib.study.sealed import DamagedError
 from l2calib.study.storage import Archive
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
 COLUMNS: dict[str, str] = {
@@ -223,6 +225,25 @@ def load_summary(path: str | Path) -> pd.DataFrame:
     raise SpecError(
         f"the summary '{place}' has no column '{missing[0]}'; name a file written by 'l2calib study summary'."
     )
+
+
+def together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Several tables as one; no cell may be in two of them."""
+    import pandas as pd
+
+    cells = ["configuration", "n", "errors", "method"]
+    whole = pd.concat(frames, ignore_index=True)
+    twice = whole[whole.duplicated([*cells, "parameter"])]
+    if len(twice):
+        configuration, n, errors, method = (twice[name].iloc[0] for name in cells)
+        raise SpecError(
+            f"the cell of configuration {configuration}, n = {n}, {errors} errors and {method} is in two summaries; "
+            "leave one of them out."
+        )
+    places = [_order(*row) for row in whole[cells].itertuples(index=False)]
+    frame = whole.iloc[sorted(range(len(whole)), key=lambda row: (places[row], row))].reset_index(drop=True)
+    frame.attrs["problems"] = [sentence for each in frames for sentence in each.attrs.get("problems", [])]
+    return frame
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
