@@ -27,7 +27,7 @@ L2CALIB = str(Path(sys.executable).with_name("l2calib"))
 CONTRACT = [
     *("configuration", "n", "errors", "method", "parameter", "replications", "failed"),
     *("mean_posterior_mean", "mean_posterior_sd", "coverage", "coverage_se", "bias", "sampling_sd"),
-    "seconds_per_calibration",
+    *("mean_length", "seconds_per_calibration"),
 ]
 # Two groups of cells that are computed by the same programs: every process that is started traces them again.
 ERRORS, SIZE, BLOCKS = ("normal", "t"), 40, 60

@@ -2,8 +2,8 @@
 
 They show mean, sd and coverage against n, computing time, and the error laws.
 
-Black is general Bayes and grey is standard Bayes, as in the paper; every method has a marker of its own, hollow when
-its scaling is by the bootstrap.
+Black is general Bayes and grey is standard Bayes, as in the paper, and what is not the paper's has a colour; every
+method has a marker of its own, hollow when its scaling is by the bootstrap.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from l2calib.errors import DataError, SpecError
-from l2calib.methods.catalogue import Style, styles_of
+from l2calib.methods.catalogue import PAPER_METHODS, Style, styles_of
 from l2calib.plots import save_figure
 from l2calib.results.writing import staged
 from l2calib.study.error_laws import ERROR_LAWS, ERRORS_IN_WORDS
@@ -148,6 +148,8 @@ def _methods(rows: pd.DataFrame) -> list[tuple[str, Style, float]]:
 
 
 def _grey(method: str, style: Style) -> Style:
+    if method not in PAPER_METHODS:
+        return style
     return style._replace(colour=_INK if method.startswith("gb-") else _PALE)
 
 

@@ -20,7 +20,14 @@ from l2calib.errors import MethodError
 from l2calib.methods.l2.measure import log_measure
 from l2calib.methods.l2.minimiser import climbed, is_minimum, nearest
 from l2calib.methods.l2.proposals import Posterior, deviates, gaussians, weighed_points
-from l2calib.methods.l2.rho import Chosen, Likelihoods, choose_nodes, number_of_nodes, number_of_references
+from l2calib.methods.l2.rho import (
+    Chosen,
+    Likelihoods,
+    choose_nodes,
+    number_of_nodes,
+    number_of_references,
+    of_dimension,
+)
 from l2calib.methods.l2.view import Response, View, modelled_at
 from l2calib.methods.method import DensityOfRows, Fit, Learnt, Prepared, Workload
 from l2calib.numerics.arrays import Array
@@ -46,6 +53,7 @@ _KAPPA_POINTS_BEYOND = 24
 _STARTS = 6  # low minima of the sum of squares that are looked at
 _COMPARED = 8  # low minima of the distance that every theta is compared with
 _LOW = 48  # thetas at which the sum of squares is low, from which valleys are explored
+_COPIES = (8, 4)  # of what is read in a fit, by parameters: with so many, chunks of a batch are of the quickest size
 _LEARNT_FROM = 96  # points, for what is said of the posterior as a whole
 
 
@@ -212,7 +220,7 @@ class ProjectedBias:
         wide, number = min(n, m + at_nodes + 1), number_of_nodes(p)
         rho = len(psi_lattice(experiment.inputs)) * _KAPPA_POINTS.get(experiment.inputs, _KAPPA_POINTS_BEYOND)
         fitting = rho * (p + 2) ** 2 + rho * number_of_references(p) + number * wide * (m + at_nodes + 1)
-        return Workload(fitting=fitting, per_evaluation=number * (wide + m) // 2)
+        return Workload(fitting=of_dimension(_COPIES, p) * fitting, per_evaluation=number * (wide + m) // 2)
 
     def _likelihoods(self, prior: Prior, view: View) -> Likelihoods:
         def of_process(log_likelihood: AnyArray, log_weight: AnyArray) -> AnyArray:
