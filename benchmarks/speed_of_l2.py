@@ -7,6 +7,7 @@ imports; and the memory of a block with two inputs and n = 200. What is compared
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from benchmarks.processes import peak_gigabytes
 
 IMPORTS = "import jax, scipy.stats, xarray"
 MOST_OF_KOH, MOST_OF_IMPORTS, MOST_GIGABYTES = 4.0, 1.4, 2.0
-N, BLOCK, LARGE_N = 100, 1000, 200
+N, BLOCK, BLOCKS, LARGE_N = 100, 1000, 3, 200
 
 
 def cold_ratio(runs: int) -> tuple[float, float]:
@@ -39,6 +40,12 @@ def cold_ratio(runs: int) -> tuple[float, float]:
     return best["calibrate"], best["imports"]
 
 
+def block_pair(number: int) -> tuple[float, float]:
+    """Seconds per dataset by `l2` and by `koh`, one after the other; what was compiled stays."""
+    ours, koh = (seconds_per_dataset(number, N, method, BLOCK, runs=1) for method in ("l2", "koh"))
+    return ours, koh
+
+
 def main() -> int:
     """Measure, print; status 1 where a limit is exceeded."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed_of_l2", description=__doc__)
@@ -53,11 +60,13 @@ def main() -> int:
         flush=True,
     )
     for number in (2, 4):
-        ours, koh = (seconds_per_dataset(number, N, method, BLOCK) for method in ("l2", "koh"))
-        missed += ours > MOST_OF_KOH * koh
+        pairs = [block_pair(number) for _ in range(BLOCKS)]
+        ours, koh = (statistics.median(each) for each in zip(*pairs, strict=True))
+        ratio = statistics.median(one / other for one, other in pairs)
+        missed += ratio > MOST_OF_KOH
         print(
             f"configuration {number}, n = {N}, a block of {BLOCK:,}: l2 {1e3 * ours:.2f} ms a dataset, koh "
-            f"{1e3 * koh:.2f} ms; ratio {ours / koh:.2f} (at most {MOST_OF_KOH:g})",
+            f"{1e3 * koh:.2f} ms; ratio {ratio:.2f} (at most {MOST_OF_KOH:g})",
             flush=True,
         )
     memory = peak_gigabytes(4, LARGE_N, "l2", BLOCK)

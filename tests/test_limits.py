@@ -134,3 +134,13 @@ def test_what_is_left_open_is_told_and_kept(tmp_path):
     result.save(tmp_path / "l2.nc")
     assert l2.load(tmp_path / "l2.nc").doubt == pytest.approx(result.doubt)
     assert l2.calibrate(observed(GAP), "gb-ols").doubt is None
+
+
+def test_data_without_errors_break_nothing():
+    for sigma2 in (0.0, 1e-300):
+        assert limits(experiment(GAP), SquaredExponential(), THETA, sigma2, NOTHING, np.nan).open == ()
+
+
+def test_what_cannot_be_computed_is_not_said():
+    unknown = np.array([np.nan, 1.5])
+    assert limits(experiment(GAP), SquaredExponential(), unknown, SIGMA2, PSI, KAPPA).sentences() == []

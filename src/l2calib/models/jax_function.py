@@ -100,14 +100,14 @@ class JaxFunction:
 def _program(model: JaxFunction, slopes: bool) -> Compiled[[np.ndarray, np.ndarray], tuple[Array, ...]]:
     """The model at points, for rows of theta; and its slopes, if they are wanted."""
 
-    def one(x: Array, theta: Array) -> tuple[Array, Array]:
+    def twice(x: Array, theta: Array) -> tuple[Array, Array]:
         value = model(x, theta)
         return value, value
 
     def look(x: Array, thetas: Array) -> tuple[Array, ...]:
         if not slopes:
-            return (jax.vmap(lambda theta: model(x, theta))(thetas),)
-        slope, value = jax.vmap(jax.jacfwd(lambda theta: one(x, theta), has_aux=True))(thetas)
+            return (jax.vmap(model, (None, 0))(x, thetas),)
+        slope, value = jax.vmap(jax.jacfwd(twice, 1, has_aux=True), (None, 0))(x, thetas)
         return value, slope
 
     return cast("Compiled[[np.ndarray, np.ndarray], tuple[Array, ...]]", quickly_compiled(look))

@@ -42,10 +42,6 @@ class Modes(NamedTuple):
         white = forward(factors, [z[i] - centres[..., i] for i in range(len(z))])
         return log_peak - sum(each**2 for each in white) / 2
 
-    def apart(self, keep: int) -> tuple[Modes, AnyArray]:
-        """See `Survey.largest`."""
-        return Survey(*self).largest(keep)
-
     def log_shares(self, z: AnyArray) -> AnyArray:
         """Log partition of unity (M, ...) at z (p, ...): the share of each Gaussian in their mixture."""
         log_bells = self.log_bells(z)

@@ -73,29 +73,28 @@ def limits(
     if np.isfinite(psi).all() and np.isfinite(kappa):
         scales = np.concatenate([experiment.whitening, np.full(len(few.nodes), typical)])
         covariance, noise = _projected(correlation, experiment, psi, at, scales, at_nodes @ inverse_root), kappa
+    names = experiment.prior.names
     try:
         factor = np.linalg.cholesky(covariance[:n, :n] + noise * np.eye(n))
-    except np.linalg.LinAlgError:
+        information = np.linalg.solve(factor, at_design) * experiment.prior.scale * np.sqrt(noise)
+        left_open = _open(information, np.sqrt(sigma2), names)
+        gain = _gain(factor, covariance, noise, at, inverse_root)
+    except np.linalg.LinAlgError:  # of what is singular, or no number, nothing can be said
         return Limits((), None)
-    information = np.linalg.solve(factor, at_design) * experiment.prior.scale * np.sqrt(noise / sigma2)
-    names = experiment.prior.names
-    gain = _gain(factor, covariance, noise, at, inverse_root)
-    if gain is None:
-        return Limits(_open(information, names), None)
     best = int(np.argmax(gain.mean(axis=1)))
     shorter = 1 - np.sqrt(1 - gain[best])
     place = dict(zip(experiment.box.names, everywhere[n + best].tolist(), strict=True))
-    return Limits(_open(information, names), MorePoints(place, dict(zip(names, shorter.tolist(), strict=True))))
+    return Limits(left_open, MorePoints(place, dict(zip(names, shorter.tolist(), strict=True))))
 
 
-def _open(information: np.ndarray, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """By slopes (n, p) in units of the errors, for parameters in units of the prior."""
+def _open(information: np.ndarray, sigma: float, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """By white slopes (n, p), for parameters in units of the prior."""
     _, sizes, directions = np.linalg.svd(information, full_matrices=True)
     sizes = np.pad(sizes, (0, len(names) - len(sizes)))
     return tuple(
         tuple(name for name, part in zip(names, direction, strict=True) if abs(part) > _TAKES_PART)
         for size, direction in zip(sizes, directions, strict=True)
-        if size < _DETERMINED
+        if size < _DETERMINED * sigma
     )
 
 
@@ -119,14 +118,11 @@ def _projected(
 
 def _gain(
     factor: np.ndarray, covariance: np.ndarray, noise: float, at: np.ndarray, inverse_root: np.ndarray
-) -> np.ndarray | None:
+) -> np.ndarray:
     """The share of every parameter's variance that observations at each node take away (Q, p)."""
     n = len(factor)
     white, across = np.linalg.solve(factor, at[:n]), np.linalg.solve(factor, covariance[:n, n:])
-    try:
-        known = np.linalg.inv(white.T @ white)
-    except np.linalg.LinAlgError:
-        return None
+    known = np.linalg.inv(white.T @ white)
     away = at[n:] - across.T @ white  # (Q, p)
     variance = np.maximum(np.diag(covariance)[n:] - (across**2).sum(axis=0), 0.0) + noise / OBSERVATIONS
     variance = variance + np.einsum("qi,ij,qj->q", away, known, away)
